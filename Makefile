@@ -136,4 +136,4 @@ bench: setup    ## speed as ratios, measured in one run
 
 clean:          ## remove what the other targets made
 	@$(MAKE) --no-print-directory -C proofs clean
-	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist site src/surefoot/core/native.pyi .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -15,8 +15,8 @@ import numpy as np
 from bench.safety import rare_clicks, violations
 from surefoot import ConservativeUCB, SafeLUCB
 from surefoot.arrays import Matrix, Vector
-from surefoot.simulation import Baseline, Bernoulli, Contestant, FunctionWorld, Outcome, Problem, World, simulate
-from surefoot.simulation.rewards_needed import RewardsNeeded
+from surefoot.simulation import Baseline, Bernoulli, FunctionWorld, Outcome, Problem, Spec, World, simulate
+from surefoot.simulation.rewards import RewardsNeeded
 from surefoot.simulation.rollout_plan import free_rounds, rewards_until
 
 ALPHA, DELTA = 0.1, 0.001
@@ -113,7 +113,7 @@ def maker(radius: str, alpha: float) -> Callable[[Problem], SafeLUCB | Conservat
 
 def measure(line: Line, radius: str, runs: int) -> Outcome:
     """Runs of one policy in one world."""
-    contestant = Contestant(maker(radius, line.alpha), name=radius, alpha=line.alpha)
+    contestant = Spec(maker(radius, line.alpha), name=radius, alpha=line.alpha)
     return simulate(line.world, [contestant], runs=runs, horizon=line.horizon)[0]
 
 

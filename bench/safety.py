@@ -194,7 +194,7 @@ def cost() -> bool:
     """Cost of a decide over whole runs, and the slowest one; the least of three runs takes out the noise."""
     realisation = PaperWorld().realisations(0, [0])[0]
     block = realisation.take(HORIZON)
-    told: dict[str, Any] = realisation.settings(ridge=1.0, delta=0.001) | {"dim": 4, "alpha": 0.1}
+    told: dict[str, Any] = realisation.problem(block).settings(ridge=1.0, delta=0.001) | {"dim": 4, "alpha": 0.1}
     rows, theta = block.features[0], realisation.theta
 
     def least(make: Any) -> Any:

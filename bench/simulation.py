@@ -6,7 +6,6 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 
@@ -33,8 +32,8 @@ def plain_seconds(rounds: int, make: type[PlainCLUCB] = PlainCLUCB) -> float:
     realisation = PaperWorld().realisations(0, [0])[0]
     block = realisation.take(rounds)
     rows, means = block.features[0], block.means[0]
-    told: dict[str, Any] = realisation.settings(ridge=1.0, delta=0.001)
-    policy = make(dim=4, alpha=0.1, **told)
+    settings = realisation.problem(block).settings(ridge=1.0, delta=0.001)
+    policy = make(dim=4, alpha=0.1, **settings)
     baseline = int(block.baselines[0])
     reward = float(means[baseline])
     start = time.perf_counter()

@@ -15,7 +15,6 @@ OWN = (
     "surefoot.journal",
     "surefoot.errors",
     "surefoot._lazy",
-    "surefoot._renamed",
 )
 OF_THE_JOURNAL = {"surefoot.hints", "surefoot.ids", "surefoot.values"}
 

@@ -58,3 +58,9 @@ def test_the_version_is_an_option_that_help_lists() -> None:
 
     assert CliRunner().invoke(app, ["--version"]).stdout.strip() == __version__
     assert "--version" in CliRunner().invoke(app, ["--help"]).stdout
+
+
+def test_importing_surefoot_emits_no_warning_and_loads_no_policy() -> None:
+    code = "import sys, surefoot; sys.exit(any(name.startswith('surefoot.policies') for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -59,8 +59,7 @@ def run(script: Path, folder: Path) -> str:
     import matplotlib.pyplot as plt
     from cycler import cycler
 
-    from surefoot.reports.figure_style import SERIES, STYLE
-    from surefoot.reports.inline_svg import slim
+    from surefoot.reports.figures import SERIES, STYLE, slim
 
     look: dict[Any, Any] = {**STYLE, "svg.fonttype": "none", "svg.hashsalt": "surefoot", "savefig.bbox": "tight"}
     look["axes.prop_cycle"] = cycler(color=list(SERIES))

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 import surefoot
 from docs.tools.scale import INTERVALS, TABLE
 from surefoot.arrays import Vector
-from surefoot.reports.figure_style import DARK_GREY, FLOOR, INK, STYLE, series_colour
-from surefoot.reports.inline_svg import slim
+from surefoot.reports.figures import DARK_GREY, FLOOR, INK, STYLE, series_colour, slim
 
 FOLDER = Path(__file__).parents[1] / "pictures"
 SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "surefoot"}

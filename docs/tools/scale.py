@@ -4,8 +4,9 @@ import csv
 from pathlib import Path
 
 import numpy as np
+from tests.leases.fleet import Fleet, simulate_fleet
 
-from surefoot.simulation import Fleet, PaperWorld, Spec, simulate, simulate_fleet
+from surefoot.simulation import PaperWorld, Spec, simulate
 
 TABLE = Path(__file__).parents[1] / "pictures" / "scale.csv"
 HORIZON, RUNS, SEED = 20_000, 2, 7

@@ -9,7 +9,6 @@
 from typing import TYPE_CHECKING
 
 from surefoot._lazy import lazy
-from surefoot._renamed import install as _find_old_names
 
 if TYPE_CHECKING:
     from surefoot import errors as errors
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from surefoot.safety.metric import floor as floor
     from surefoot.safety.proof import Proof as Proof
     from surefoot.safety.prove import prove as prove
-
-_find_old_names()
 
 __version__ = "0.1.0"
 __getattr__, __dir__ = lazy(

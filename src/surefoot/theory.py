@@ -10,12 +10,98 @@ repaired proof gives, and says so; docs/theory.md lists every slip.
 """
 
 import math
+from typing import NamedTuple
 
 from surefoot import arrays
-from surefoot.lemmas import elliptical_potential as elliptical_potential
-from surefoot.lemmas import lemma2_bound as lemma2_bound
-from surefoot.lemmas import lemma3_bound as lemma3_bound
-from surefoot.theory_settings import ROUNDS_HINT, checked_ceiling, declared_model, tolerance
+from surefoot.errors import ConfigError
+from surefoot.linear.radius import paper_radius
+
+_DIM_HINT = "It is the length of one feature row."
+_RIDGE_HINT = "It is the weight of the ridge penalty; 1 is a common choice."
+_FEATURE_HINT = "It bounds the Euclidean norm of every feature row."
+_ROUNDS_HINT = "It is the horizon, in decisions."
+_GAP_HINT = "The baseline is never better than the best action; 0 is always a gap_floor."
+_CONSTANT_HINT = "The lemma is about positive constants."
+
+
+class _DeclaredModel(NamedTuple):
+    """The settings that every bound shares (Assumptions 1 and 2), checked by `_declared_model`."""
+
+    dim: int
+    delta: float
+    noise: float
+    ridge: float
+    theta_bound: float
+    feature_bound: float
+
+    @property
+    def reach(self) -> float:
+        """W = D / sqrt(lambda), the largest w there is."""
+        return self.feature_bound / math.sqrt(self.ridge)
+
+    def radius(self, observations: int) -> float:
+        """Radius beta, unchecked."""
+        return paper_radius(observations, *self)
+
+    def scale(self, *, cap: float, least: int) -> float:
+        """Smallest G >= B sqrt(lambda) + sigma with cap <= G sqrt(d ln(least D^2 / (lambda delta)))."""
+        log = math.log(least) + 2 * math.log(self.reach) - math.log(self.delta)
+        return max(self.theta_bound * math.sqrt(self.ridge) + self.noise, cap / math.sqrt(self.dim * log))
+
+    def require_small_ridge(self) -> None:
+        """Theorems 2 and 4 absorb the 1 in 1 + M D^2 / lambda; Theorem 4 does so without saying."""
+        if math.sqrt(self.ridge) > self.feature_bound:
+            raise ConfigError(
+                f"`ridge <= feature_bound**2` must hold, but got ridge={self.ridge}, "
+                f"feature_bound={self.feature_bound}. "
+                "A larger feature_bound is still a bound: pass feature_bound=math.sqrt(ridge) here."
+            )
+
+
+def _declared_model(
+    dim: int, delta: float, noise: float, ridge: float, theta_bound: float, feature_bound: float
+) -> _DeclaredModel:
+    """The settings that every bound shares, checked."""
+    dim = arrays.count("dim", dim, hint=_DIM_HINT)
+    if dim == 1:
+        raise ConfigError(
+            "`dim >= 2` must hold for the paper's radius, but got dim=1. With d = 1 it lies below the theorem it comes "
+            "from (Abbasi-Yadkori et al. 2011, Theorem 2): ln(1/delta) stands where 2 ln(1/delta) is proved, so its "
+            "sets may fail more often than delta. Append a constant 0 to the features, or use another radius."
+        )
+    return _DeclaredModel(
+        dim=dim,
+        delta=arrays.fraction("delta", delta, hint="It is the probability that the guarantee fails; 0.001 is common."),
+        noise=arrays.nonnegative("noise", noise, hint="It is the sub-Gaussian scale of the reward noise."),
+        ridge=arrays.positive("ridge", ridge, hint=_RIDGE_HINT),
+        theta_bound=arrays.positive("theta_bound", theta_bound, hint="It bounds the Euclidean norm of theta."),
+        feature_bound=arrays.positive("feature_bound", feature_bound, hint=_FEATURE_HINT),
+    )
+
+
+def _tolerance(alpha: float, reward_floor: float, gap_floor: float = 0.0) -> float:
+    """Least loss that one baseline round earns the right to: alpha r_l."""
+    alpha = arrays.fraction("alpha", alpha, hint="It is the share of the baseline's reward you accept losing.")
+    hint = "A baseline that may earn nothing never pays for exploring, so no number of its rounds is enough."
+    floor = arrays.positive("reward_floor", reward_floor, hint=hint)
+    gap = arrays.nonnegative("gap_floor", gap_floor, hint=_GAP_HINT)
+    if floor + gap > 1 + 1e-9:
+        raise ConfigError(
+            f"`reward_floor + gap_floor <= 1` must hold, but got {reward_floor=}, {gap_floor=}. "
+            "The theorems are for mean rewards in [0, 1]: divide rewards and noise by the largest mean reward."
+        )
+    return alpha * floor
+
+
+def _checked_ceiling(gap_ceiling: float, gap_floor: float = 0.0) -> float:
+    """Delta_h, checked."""
+    ceiling = arrays.nonnegative("gap_ceiling", gap_ceiling, hint="It bounds the baseline's gap to the best action.")
+    if not arrays.nonnegative("gap_floor", gap_floor, hint=_GAP_HINT) <= ceiling <= 1:
+        raise ConfigError(
+            f"`gap_floor <= gap_ceiling <= 1` must hold, but got {gap_floor=}, {gap_ceiling=}. "
+            "Mean rewards lie in [0, 1], so 1 is always a gap_ceiling and 0 always a gap_floor."
+        )
+    return ceiling
 
 
 def radius(
@@ -49,7 +135,7 @@ def radius(
     7.2421
     """
     k = arrays.count("observations", observations, least=0, hint="It counts the rewards that the set has learned.")
-    return declared_model(dim, delta, noise, ridge, theta_bound, feature_bound).radius(k)
+    return _declared_model(dim, delta, noise, ridge, theta_bound, feature_bound).radius(k)
 
 
 def conservative_rounds_bound(
@@ -99,9 +185,9 @@ def conservative_rounds_bound(
     >>> f"{conservative_rounds_bound(alpha=0.1, reward_floor=0.5, gap_floor=0.1, **setting):.5g}"
     '7.8728e+07'
     """
-    model = declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
+    model = _declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
     model.require_small_ridge()
-    loss = tolerance(alpha, reward_floor, gap_floor)
+    loss = _tolerance(alpha, reward_floor, gap_floor)
     c = float(gap_floor) + loss
     scale = model.dim * model.scale(cap=0.5, least=2)
     log = math.log(64 * scale / c) + math.log(model.reach) - math.log(model.delta) / 2
@@ -156,10 +242,10 @@ def clucb2_conservative_rounds_bound(
     >>> f"{clucb2_conservative_rounds_bound(alpha=0.1, reward_floor=0.5, **setting):.5g}"
     '3.0955e+08'
     """
-    model = declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
+    model = _declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
     model.require_small_ridge()
     widest = model.theta_bound * model.feature_bound
-    g = model.dim * model.scale(cap=widest, least=6) / tolerance(alpha, reward_floor)
+    g = model.dim * model.scale(cap=widest, least=6) / _tolerance(alpha, reward_floor)
     log = math.log(10 * g) + math.log(model.reach) / 2 - math.log(model.delta) / 4
     return 1 + max(2.0, 256 * (g * log) ** 2)
 
@@ -200,8 +286,8 @@ def lucb_regret_bound(
     >>> round(lucb_regret_bound(40_000, **setting), 1)
     33855.7
     """
-    model = declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
-    T = arrays.count("rounds", rounds, hint=ROUNDS_HINT)
+    model = _declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
+    T = arrays.count("rounds", rounds, hint=_ROUNDS_HINT)
     potential = elliptical_potential(T, dim=model.dim, ridge=model.ridge, feature_bound=model.feature_bound)
     return max(1.0, 2 * model.radius(T - 1)) * math.sqrt(T * potential)
 
@@ -250,8 +336,8 @@ def clucb_regret_bound(
     >>> f"{clucb_regret_bound(40_000, alpha=0.1, reward_floor=0.5, gap_floor=0.1, gap_ceiling=0.2, **setting):.5g}"
     '1.578e+07'
     """
-    gap_ceiling = checked_ceiling(gap_ceiling, gap_floor)
-    model = declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
+    gap_ceiling = _checked_ceiling(gap_ceiling, gap_floor)
+    model = _declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
     played = conservative_rounds_bound(alpha=alpha, reward_floor=reward_floor, gap_floor=gap_floor, **model._asdict())
     return lucb_regret_bound(rounds, **model._asdict()) + gap_ceiling * played
 
@@ -299,7 +385,116 @@ def clucb2_regret_bound(
     >>> f"{clucb2_regret_bound(40_000, alpha=0.1, reward_floor=0.5, gap_ceiling=0.2, **setting):.5g}"
     '6.1944e+07'
     """
-    gap_ceiling = checked_ceiling(gap_ceiling)
-    model = declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
+    gap_ceiling = _checked_ceiling(gap_ceiling)
+    model = _declared_model(dim, delta, noise, ridge, theta_bound, feature_bound)
     played = clucb2_conservative_rounds_bound(alpha=alpha, reward_floor=reward_floor, **model._asdict())
     return lucb_regret_bound(rounds, **model._asdict()) + gap_ceiling * played
+
+
+def elliptical_potential(count: int, *, dim: int, ridge: float, feature_bound: float) -> float:
+    """Most that k feature rows can surprise a ridge regression: sum_k min(1, w^2) <= 2 d ln(1 + k D^2 / (lambda d)).
+
+    Lemma 1. It holds for every lambda > 0 and every sequence of rows no longer than D.
+
+    Parameters
+    ----------
+    count : int
+        Number of rows, k.
+    dim, ridge, feature_bound
+        d, lambda and D.
+
+    Returns
+    -------
+    float
+        The bound on the sum.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range, or the theorem does not cover it.
+
+    Examples
+    --------
+    >>> round(elliptical_potential(1000, dim=4, ridge=1.0, feature_bound=4.0), 4)
+    66.3544
+    """
+    k = arrays.count("count", count, least=0, hint="It counts feature rows.")
+    d = arrays.count("dim", dim, hint=_DIM_HINT)
+    ridge = arrays.positive("ridge", ridge, hint=_RIDGE_HINT)
+    reach = arrays.positive("feature_bound", feature_bound, hint=_FEATURE_HINT) / math.sqrt(ridge)
+    return 2 * d * math.log1p(k * reach * reach / d)
+
+
+def lemma2_bound(c1: float, c2: float, c3: float) -> float:
+    """Bound, over every m > 0, on g(m) = -c3 m + c1 sqrt(m) ln(c2 m).  (Lemma 2)
+
+    16 c1^2 / (9 c3) ln^2(2 e c1 sqrt(c2) / c3) where c1 sqrt(c2) > c3, and 0 elsewhere.
+
+    The printed proof takes m >= 2 and c2 > 1, to make g concave; in truth positive constants are enough. Where
+    c2 m <= 1, g < 0. Beyond, g is concave with slope c1 sqrt(c2) - c3 at m = 1/c2. If that is not positive, g < 0
+    everywhere: the bound is 0, whereas the printed log can be negative there and its square grow as c1 shrinks.
+    If it is, the peak is interior, at some x = c3 sqrt(m) / (2 c1) > 0 where g = 4 c1^2 (x^2 - x) / c3, which is
+    below 4 c1^2 x^2 / c3, and the paper's x <= (2/3) ln(2 e c1 sqrt(c2) / c3) holds.
+
+    Parameters
+    ----------
+    c1, c2, c3 : float
+        Positive constants.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range, or the theorem does not cover it.
+
+    Examples
+    --------
+    >>> round(lemma2_bound(3.0, 5.0, 0.5), 4)
+    588.8284
+    >>> lemma2_bound(1.0, 4.0, 2.0)
+    0.0
+    """
+    c1, c2, c3 = (arrays.positive(name, c, hint=_CONSTANT_HINT) for name, c in (("c1", c1), ("c2", c2), ("c3", c3)))
+    log_ratio = math.log(c1) + math.log(c2) / 2 - math.log(c3)
+    if log_ratio <= 0:
+        return 0.0
+    return 16 * c1 / c3 * c1 / 9 * (log_ratio + 1 + math.log(2)) ** 2
+
+
+def lemma3_bound(c1: float, c2: float) -> float:
+    """Bound on every x > 0 with x <= c1 ln(c2 x): x <= 2 c1 ln(c1 c2).  (Lemma 3)
+
+    It asks for ln(c1 c2) >= 1. That is no loss: below it, no x satisfies the inequality.
+
+    Parameters
+    ----------
+    c1, c2 : float
+        Positive constants.
+
+    Returns
+    -------
+    float
+        The bound on x.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range, or the theorem does not cover it.
+
+    Examples
+    --------
+    >>> round(lemma3_bound(2.0, 3.0), 4)
+    7.167
+    """
+    c1, c2 = (arrays.positive(name, c, hint=_CONSTANT_HINT) for name, c in (("c1", c1), ("c2", c2)))
+    log_product = math.log(c1) + math.log(c2)
+    if log_product < 1:
+        raise ConfigError(
+            f"`ln(c1 * c2) >= 1` must hold, but got {c1=}, {c2=} with ln(c1 * c2) = {log_product:.6g}. "
+            "Below 1 no x > 0 satisfies x <= c1 ln(c2 x), so there is nothing to bound."
+        )
+    return 2 * c1 * log_product

@@ -136,7 +136,7 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
         (("plan", "--plot", "plan.txt"), "`--plot` must end in .png, .pdf, .svg"),
         (("plan", "--plot", "nowhere/plan.png"), "must lie in a folder that exists"),
         (("plan", "--page", "plan.htm"), "`--page` must end in .html, but got"),
-        (("plan", "--gain", "-1"), "`lift > 0` must hold"),
+        (("plan", "--lift", "-1"), "`lift > 0` must hold"),
         (("plan", "--lift", "nan"), "`lift > 0` must hold"),
         (("plan", "--noise", "-1"), "`noise > 0` must hold"),
         (("reproduce", "--instance", "scaled"), "must be as-written, normalized or both"),

@@ -14,8 +14,7 @@ import numpy as np
 
 from surefoot.core import native
 from surefoot.simulation import Spec
-from surefoot.simulation.object_runner import policy_of
-from surefoot.simulation.problem import Problem
+from surefoot.simulation.policy_specs import Problem
 
 SPECS = [
     Spec("LUCB"),
@@ -71,7 +70,7 @@ def played(spec: Spec, shape: Shape, lanes: int) -> str:
         dim=dim, actions=actions, noise=0.5, theta_bound=0.5 * dim**0.5, feature_bound=4.0 * dim**0.5,
         baseline_reward=float(means[0, 3]),
     )  # fmt: skip
-    core = policy_of(spec, problem).core
+    core = spec.new_policy(problem).core
     if spec.is_linear:
         core.settings.watchful = False
         if fixed:
@@ -84,7 +83,7 @@ def played(spec: Spec, shape: Shape, lanes: int) -> str:
         features, means, np.full(rounds, 3), draws, delays, late > 0, spec.knows_baseline, 0, 0.5, tally, points, kept,
         trace, lanes,
     )  # fmt: skip
-    assert failed == -1
+    assert failed is None
     parts = (core.ridge, core.ledger, core.memory) if spec.is_linear else (core,)
     return digest_of(trace, kept, *(part.save() for part in parts), core.save_likelihood())
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from surefoot.arrays import Vector
 from surefoot.core import native
-from surefoot.core.native_numbers import normal_at, philox, uniform_at
+from surefoot.core.native import normal_at, philox, uniform_at
 
 CHANCE = 1e-6  # of a false alarm, in each test
 COUNT = 20_000

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from surefoot.core import native_numbers as core
+from surefoot.core import native as core
 
 COUNT = 8_000
 DIGITS = 40

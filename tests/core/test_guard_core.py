@@ -13,7 +13,7 @@ import pytest
 import surefoot
 from surefoot import Guard, ceiling, floor
 from surefoot.core import VARIABLE, runnable
-from surefoot.core.native_guard import Bank, Bets, GuardBooks, GuardRuns
+from surefoot.core.native import Bank, Bets, GuardBooks, GuardRuns
 from surefoot.errors import StateError
 
 BUILDS = runnable()

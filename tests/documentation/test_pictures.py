@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from docs.tools import pictures
-from surefoot.reports.figure_style import STYLE
+from surefoot.reports.figures import STYLE
 from tests.documentation.drawings import differs
 from tests.test_docs import DOCS, read
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, Fleet, PaperWorld, Spec, simulate, simulate_fleet
+from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
+from tests.leases.fleet import Fleet, simulate_fleet
 from tests.policies.safe_runs import most_allowed
 
 DELTA = 0.1

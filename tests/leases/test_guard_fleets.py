@@ -10,7 +10,7 @@ import pytest
 import surefoot
 from surefoot.leases import GuardCoordinator, GuardShard
 from surefoot.leases.merging import Member
-from surefoot.simulation import Fleet
+from tests.leases.fleet import Fleet
 from tests.policies.safe_runs import most_allowed
 
 ALPHA, DELTA, RESERVE = 0.1, 0.1, 3.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.core.native_guard import available
+from surefoot.core.native import available
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
 from surefoot.leases import GuardCoordinator, GuardHandIn, GuardRound, GuardShard
 from surefoot.leases.merging import Member

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from surefoot.errors import InputError
-from surefoot.linear.encoding import Encoder, HashedColumn
-from surefoot.linear.labels import text_of
+from surefoot.linear.encoding import Encoder, HashedColumn, text_of
 from surefoot.replay.columns import Columns
 from surefoot.replay.open_log import read_log
 

@@ -11,9 +11,8 @@ import pytest
 from surefoot.arrays import Matrix
 from surefoot.core import native
 from surefoot.errors import AssumptionError
-from surefoot.linear.actions import Catalogue
+from surefoot.linear.actions import LENGTH_TOLERANCE, Catalogue
 from surefoot.linear.ridge import Ridge
-from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from tests.linear.scoring import EPS, fresh, learned, policy_of, proposed, scored, settings_with
 
 MANY = 64  # rows and features from which the exact scores are long sums
@@ -221,7 +220,7 @@ def test_a_bad_row_is_named_wherever_it_stands(actions: int, dim: int) -> None:
 def test_the_first_round_with_a_bad_row_is_found(dim: int) -> None:
     features = np.random.default_rng(dim).normal(size=(3, 7, dim))
     features /= np.linalg.norm(features, axis=2, keepdims=True)
-    assert native.first_long(features, 1.0) == -1
+    assert native.first_long(features, 1.0) is None
     for round_, row in itertools.product(range(3), range(7)):
         spoiled = features.copy()
         spoiled[round_, row] *= 1.01
@@ -235,14 +234,14 @@ def test_the_first_bad_row_is_found(dim: int, bad: float) -> None:
     rng = np.random.default_rng(dim)
     rows = rng.normal(size=(9, dim))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    assert first_bad_row(rows, 10.0) == -1
+    assert native.first_bad_row(rows, 10.0) is None
     for place in (4, 8):
         spoiled = rows.copy()
         spoiled[place] = 0.0
         spoiled[place, dim - 1] = bad
-        assert first_bad_row(spoiled, 10.0) == place
+        assert native.first_bad_row(spoiled, 10.0) == place
         spoiled[2, 0] = math.nan
-        assert first_bad_row(spoiled, 10.0) == 2
+        assert native.first_bad_row(spoiled, 10.0) == 2
 
 
 @pytest.mark.parametrize("bound", [1e-100, 0.3, 1.0, math.sqrt(2), 1e100])
@@ -251,21 +250,21 @@ def test_a_row_of_exactly_the_bound_is_good_and_a_visibly_longer_one_bad(dim: in
     rng = np.random.default_rng(dim)
     rows = rng.normal(size=(40, dim))
     rows *= bound / np.linalg.norm(rows, axis=1, keepdims=True)
-    assert first_bad_row(rows, bound) == -1
-    assert first_bad_row(np.ascontiguousarray(rows[:1] * (1 + 1e-9)), bound) == 0
+    assert native.first_bad_row(rows, bound) is None
+    assert native.first_bad_row(np.ascontiguousarray(rows[:1] * (1 + 1e-9)), bound) == 0
 
 
 @pytest.mark.parametrize("bound", [1e-100, 1e100])  # the least and the largest that policies take
 def test_a_bound_at_either_end_of_what_is_allowed_is_a_bound(bound: float) -> None:
-    assert first_bad_row(np.array([[bound / 2, 0.0]]), bound) == -1
-    assert first_bad_row(np.array([[bound * 2, 0.0]]), bound) == 0
-    assert first_bad_row(np.array([[0.0, math.inf]]), bound) == 0
+    assert native.first_bad_row(np.array([[bound / 2, 0.0]]), bound) is None
+    assert native.first_bad_row(np.array([[bound * 2, 0.0]]), bound) == 0
+    assert native.first_bad_row(np.array([[0.0, math.inf]]), bound) == 0
 
 
 @pytest.mark.parametrize("share", [2e-13, 8e-13, 3e-12])
 def test_rows_and_action_sets_are_held_to_the_same_tolerance(share: float) -> None:
     rows = np.array([[3.0 * (1 + share), 0.0]])
     is_long = share > LENGTH_TOLERANCE
-    assert (first_bad_row(rows, 3.0) >= 0) == is_long
+    assert (native.first_bad_row(rows, 3.0) is not None) == is_long
     with pytest.raises(AssumptionError) if is_long else nullcontext():
         Catalogue(rows).check_length(3.0)

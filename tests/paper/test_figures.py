@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from surefoot.errors import InputError
-from surefoot.paper.paper_figures import figure1, figure2, figure3, figure4, save_figures
+from surefoot.paper.figures import figure1, figure2, figure3, figure4, save_figures
 from surefoot.paper.section5 import SAFE
 from surefoot.paper.sweep_rows import at_round, curve, percent, pooled
-from surefoot.reports.policy_style import POLICY_STYLES, SPARE, colour_of, styles_for
+from surefoot.reports.figures import POLICY_STYLES, SPARE, colour_of, styles_for
 from tests.paper import ALPHAS, changed, made_table
 
 DRAWINGS = (figure1, figure2, figure3, figure4)
@@ -199,6 +199,11 @@ def test_files_are_written_one_panel_per_world(tmp_path: Path) -> None:
     assert dict(mpl.rcParams) == before
 
 
+def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (save_figures(made_table(), tmp_path / name) for name in ("first", "second"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "figure1.png").write_bytes(b"old")
 
@@ -213,7 +218,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
 
 
 def test_pyplot_is_never_imported() -> None:
-    imports = "import sys, surefoot.paper.paper_report, surefoot.paper.paper_figures"
+    imports = "import sys, surefoot.paper.report"
     code = f"{imports}; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

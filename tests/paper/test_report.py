@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.errors import ConfigError, InputError
 from surefoot.paper.claims import judge, phase_end
-from surefoot.paper.paper_report import write_report
+from surefoot.paper.report import write_report
 from surefoot.paper.section5 import SAFE
 from surefoot.paper.sweep_rows import curve
 from tests.paper import ALPHAS, LEVEL, changed, made_table

@@ -11,8 +11,8 @@ from scipy.stats import binom
 
 import surefoot
 from surefoot import Guard, ceiling, floor
-from surefoot.core.native_guard import Bank as CoreBank
-from surefoot.core.native_guard import free_share
+from surefoot.core.native import Bank as CoreBank
+from surefoot.core.native import free_share
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
 from tests.policies.guard_reference import RATES, Bank
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import surefoot
-from surefoot.core.native_guard import HORIZON, SHIFTS, Bets
+from surefoot.core.native import HORIZON, SHIFTS, Bets
 from surefoot.errors import ConfigError, InputError
 from tests.worlds import World
 

@@ -13,9 +13,7 @@ from surefoot.replay.batch import Batch
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.replayed_policy import PLAYABLE, Declared, ReplayedPolicy, problem_of
-from surefoot.simulation.object_runner import policy_of
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import Problem
+from surefoot.simulation.policy_specs import Problem, Spec
 from tests.replay.logs import linear_log, sharp
 
 SPECS = [Spec(name, alpha=None if name == "LUCB" else 0.3) for name in PLAYABLE]
@@ -23,7 +21,7 @@ SPECS = [Spec(name, alpha=None if name == "LUCB" else 0.3) for name in PLAYABLE]
 
 def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, problem: Problem) -> NDArray[np.int64]:
     """The same replay with policy objects: a rejected round is undone by going back to the saved state."""
-    policy: Policy = policy_of(spec, problem)
+    policy: Policy = spec.new_policy(problem)
     tells = bool(getattr(policy, "needs_baseline_reward", False))
     fates = np.zeros(len(batch), dtype=np.int64)
     for t in range(len(batch)):

@@ -15,7 +15,7 @@ from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.guarded_lucb import guarded
 from surefoot.replay.replayed_policy import FULL, REJECTION, log_player
 from surefoot.simulation import Spec
-from surefoot.simulation.contestants import entrants
+from surefoot.simulation.policy_specs import as_specs
 
 ACTIONS, WIDTH, ROWS = 5, 11, 600
 DECLARED = Declared(noise=0.2, theta_bound=2.0, baseline_reward=0.4)
@@ -100,9 +100,9 @@ def tables(*, intercept: bool, offered: bool) -> tuple[ContextLog, Batch, Batch]
 def test_contexts_alone_give_the_bits_of_whole_rows(entry: Any, mode: int, offered: bool, intercept: bool) -> None:
     log, whole, compact = tables(intercept=intercept, offered=offered)
     assert (compact.blocks, compact.features.shape[1]) == (ACTIONS, 1)
-    (entrant,) = entrants([entry])
+    (spec,) = as_specs([entry])
     found = [
-        log_player(entrant, QUIET, log, mode=mode, seed=0).play(batch, batch.rewards, np.arange(len(batch)) % 7 != 3)
+        log_player(spec, QUIET, log, mode=mode, seed=0).play(batch, batch.rewards, np.arange(len(batch)) % 7 != 3)
         for batch in (whole, compact)
     ]
     for name in ("chosen", "fates", "margins"):

@@ -18,9 +18,7 @@ from surefoot.replay.guarded_lucb import guarded
 from surefoot.replay.open_log import read_log
 from surefoot.replay.rehearsal import expected_seconds
 from surefoot.replay.replayed_policy import Declared
-from surefoot.simulation.contestants import Contestant
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import Problem
+from surefoot.simulation.policy_specs import Problem, Spec
 
 TOLD = r"20 actions have 1,025 columns each. Take fewer buckets"
 
@@ -57,7 +55,7 @@ def test_blocks_of_actions_and_policies_of_your_own_are_not_counted_as_whole_mat
         raise NotImplementedError
 
     guard = guarded(0.1, delta=0.01, ridge=1.0, reward_bounds=(0.0, 1.0))
-    assert memory_need.replayed_matrices([Spec("LUCB"), guard, Contestant(make, name="mine")], 0) == 16
+    assert memory_need.replayed_matrices([Spec("LUCB"), guard, Spec(make, name="mine")], 0) == 16
     assert memory_need.replayed_matrices([Spec("LUCB")], 20) == 3.25
 
 

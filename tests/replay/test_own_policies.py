@@ -11,7 +11,7 @@ from surefoot.replay import Declared, datasets, replay
 from surefoot.replay.estimators import EvaluatorName
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_report import report_html
-from surefoot.simulation import Contestant, Problem, Spec
+from surefoot.simulation import Problem, Spec
 from tests.own_policy import EpsilonGreedy
 from tests.replay.logs import Truth, linear_log
 
@@ -24,13 +24,13 @@ SPECS = [
 ]
 
 
-def own(spec: Spec) -> Contestant:
+def own(spec: Spec) -> Spec:
     def make(problem: Problem) -> Any:
         extra: dict[str, Any] = {} if spec.alpha is None else {"alpha": spec.alpha}
         extra |= {"nesting": "latest"} if spec.policy == "CLUCB2" else {}
         return getattr(surefoot, spec.policy)(dim=problem.dim, **problem.settings(ridge=0.3, delta=0.05), **extra)
 
-    return Contestant(make, name=spec.policy, alpha=spec.alpha)
+    return Spec(make, name=spec.policy, alpha=spec.alpha)
 
 
 def log_for(evaluator: str, rounds: int = 500) -> Truth:
@@ -55,7 +55,7 @@ def test_an_object_is_evaluated_as_the_compiled_policy_is(spec: Spec, evaluator:
 @pytest.mark.parametrize("evaluator", EVALUATORS)
 def test_a_policy_written_in_python_stands_beside_ours_in_the_report(evaluator: EvaluatorName) -> None:
     truth = log_for(evaluator)
-    mine = Contestant(lambda problem: EpsilonGreedy(dim=problem.dim, seed=problem.seed), name="greedy <ridge>")
+    mine = Spec(lambda problem: EpsilonGreedy(dim=problem.dim, seed=problem.seed), name="greedy <ridge>")
     outcomes = run(truth, [mine, SPECS[3]], evaluator)
     assert outcomes[0].main["gain"].value > 0
     html = report_html(truth.log, outcomes, settings={})
@@ -67,7 +67,7 @@ def test_a_new_object_is_copied_and_a_rejected_round_leaves_it_as_it_was() -> No
     """It draws by the number of its round, so that a round counted wrongly would change what follows."""
     truth = log_for("rejection")
     policy = EpsilonGreedy(dim=3, epsilon=0.5, seed=5)
-    first, second = run(truth, [policy, Contestant(lambda p: EpsilonGreedy(dim=3, epsilon=0.5, seed=5), name="b")],
+    first, second = run(truth, [policy, Spec(lambda p: EpsilonGreedy(dim=3, epsilon=0.5, seed=5), name="b")],
                         "rejection")  # fmt: skip
     assert policy.rounds == 0
     assert 0 < first.rounds < 500
@@ -84,7 +84,7 @@ def test_a_new_object_is_copied_and_a_rejected_round_leaves_it_as_it_was() -> No
 def test_a_real_log_is_replayed_with_a_policy_of_ones_own() -> None:
     log = datasets.wine()
     declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.6)
-    mine = Contestant(lambda problem: EpsilonGreedy(dim=problem.dim), name="greedy")
+    mine = Spec(lambda problem: EpsilonGreedy(dim=problem.dim), name="greedy")
     (found,) = replay(log, [mine], declared=declared, evaluator="full")
     assert found.rows == log.rows
     assert found.main["reward"].value > 0.5

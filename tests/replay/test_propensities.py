@@ -19,7 +19,6 @@ from surefoot.replay.intervals import Moments, WeightedMean
 from surefoot.replay.linearity import is_set_aside
 from surefoot.replay.propensities import Propensities
 from surefoot.replay.replayed_policy import IMPORTANCE, REJECTION, Declared, ReplayedPolicy, problem_of
-from surefoot.simulation.contestants import Contestant
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.test_cli import run
 
@@ -172,7 +171,7 @@ class Always:
 def test_a_few_tiny_propensities_do_not_throw_away_all_other_rows() -> None:
     runs, hits, gained = 40, 0, 0
     for seed in range(runs):
-        policy = Contestant(lambda _: Always(), name="always")
+        policy = Spec(lambda _: Always(), name="always")
         (outcome,) = replay(sampler_log(seed), [policy], declared=DECLARED, seed=seed)
         assert outcome.rounds > 800  # a fifth of them, if all were thinned to the least
         reward, gain = outcome.main["reward"], outcome.main["gain"]

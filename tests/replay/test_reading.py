@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from surefoot.errors import InputError, LogError
-from surefoot.linear.labels import GAP
+from surefoot.linear.encoding import GAP
 from surefoot.replay import Columns, configuration_of, fit_baseline, read_configuration, read_log
 from surefoot.replay.log_files import TableLog
 from tests.replay.test_cli import run

@@ -15,7 +15,7 @@ from surefoot.replay.replay_figures import FIGURES, draw
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
 from surefoot.replay.replay_report import report_html
 from surefoot.replay.replay_text import HEADS, shown, table_rows
-from surefoot.reports.figure_style import FLOOR
+from surefoot.reports.figures import FLOOR
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log
 

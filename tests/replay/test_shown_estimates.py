@@ -16,9 +16,7 @@ from surefoot.replay.rare_rewards import RareSum, reaches
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import verdict_of
 from surefoot.replay.replayed_policy import Declared
-from surefoot.simulation.contestants import Contestant
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import Problem
+from surefoot.simulation.policy_specs import Problem, Spec
 from tests.replay.logs import linear_log
 from tests.replay.test_coverage import decisions
 
@@ -137,7 +135,7 @@ def test_an_alarm_is_shown_with_its_round_and_what_followed(evaluator: Evaluator
         told: dict[str, Any] = dict(problem.settings(ridge=1.0, delta=0.001))
         return surefoot.SafeLUCB(dim=problem.dim, alpha=0.3, **told)
 
-    specs: list[Spec | Contestant] = [Spec("SafeLUCB", alpha=0.3, ridge=1.0), Contestant(own, alpha=0.3)]
+    specs: list[Spec | Spec] = [Spec("SafeLUCB", alpha=0.3, ridge=1.0), Spec(own, alpha=0.3)]
     compiled, played = replay(log, specs, declared=declared, evaluator=evaluator)
     assert compiled.alarm is not None
     round_, line = compiled.alarm

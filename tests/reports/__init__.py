@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from surefoot.audit import audit
-from surefoot.paper.paper_report import write_report
+from surefoot.paper.report import write_report
 from surefoot.replay.batch import BadRows
 from surefoot.replay.estimators import replay
 from surefoot.replay.replay_report import report_html

@@ -9,10 +9,8 @@ from matplotlib.figure import Figure
 
 import surefoot
 from surefoot.paper.section5 import FULL, paper_sweep
-from surefoot.reports.figure_style import NEUTRAL, SERIES
-from surefoot.reports.frame import FOOTER, stylesheet
-from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
-from surefoot.reports.policy_style import POLICY_STYLES
+from surefoot.reports.figures import NEUTRAL, POLICY_STYLES, SERIES, SVG_STYLE, inline_svg
+from surefoot.reports.html_page import FOOTER, stylesheet
 from tests.reports import PAGES, page_of, small_plan
 
 SOURCE = Path(surefoot.__file__).parent
@@ -95,9 +93,7 @@ def test_light_and_dark_differ_in_every_pair_of_colours() -> None:
 
 
 def test_every_policy_of_section_5_has_a_look_of_its_own() -> None:
-    assert {spec.name or spec.policy for part in paper_sweep(FULL).parts for spec in part.entrants} <= set(
-        POLICY_STYLES
-    )
+    assert {spec.name or spec.policy for part in paper_sweep(FULL).parts for spec in part.specs} <= set(POLICY_STYLES)
 
 
 def test_the_plan_says_on_its_page_what_it_says_in_the_terminal() -> None:

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from surefoot.reports.figure_style import FLOOR, LINES, legend_below
+from surefoot.reports.figures import FLOOR, LINES, legend_below
 from surefoot.reports.plan_figure import plan_figure
 from surefoot.reports.plan_page import plan_html
 from surefoot.simulation.rollout_plan import plan

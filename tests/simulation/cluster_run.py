@@ -19,7 +19,7 @@ import numpy as np
 
 from surefoot.errors import SurefootError
 from surefoot.replay import Declared, read_log, replay
-from surefoot.simulation import Contestant, PaperWorld, Part, Spec, Sweep, run_sweep, simulate
+from surefoot.simulation import PaperWorld, Part, Spec, Sweep, run_sweep, simulate
 from surefoot.simulation.workers import workers_on
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("SafeLUCB", alpha=0.1)]
@@ -112,7 +112,7 @@ def fail(problem: object) -> object:
 
 def error_of(on: Any) -> list[str]:
     try:
-        simulate(PaperWorld(), [Contestant(fail, name="mine")], runs=1, horizon=5, on=on)
+        simulate(PaperWorld(), [Spec(fail, name="mine")], runs=1, horizon=5, on=on)
     except SurefootError as error:
         return [type(error).__name__, str(error)]
     return []

@@ -12,7 +12,6 @@ from surefoot.errors import ConfigError
 from surefoot.simulation import (
     Baseline,
     Bounded,
-    Contestant,
     DriftingWorld,
     MisspecifiedWorld,
     Outcome,
@@ -44,10 +43,13 @@ def test_theta_goes_to_the_other_end_and_back() -> None:
             np.linalg.lstsq(rows, means, rcond=None)[0] for rows, means in zip(block.features, block.means, strict=True)
         ]
         assert thetas[0] == pytest.approx(run.theta)
-        assert thetas[20] == pytest.approx(run.other)
+        other = thetas[20]
+        assert np.linalg.norm(other) == pytest.approx(1.0)
+        assert np.linalg.norm(other - run.theta) > 0.1
+        assert thetas[60] == pytest.approx(other)
         assert thetas[40] == pytest.approx(run.theta)
         assert thetas[80] == pytest.approx(run.theta)
-        halfway = run.theta if drift == "jump" else (run.theta + run.other) / 2
+        halfway = run.theta if drift == "jump" else (run.theta + other) / 2
         assert thetas[10] == pytest.approx(halfway)
         assert max(np.linalg.norm(theta) for theta in thetas) <= run.theta_bound
         assert 0 <= block.means.min() <= block.means.max() <= 1
@@ -106,7 +108,7 @@ def test_drift_breaks_the_floor_of_a_linear_model_and_a_guard_keeps_it() -> None
     world = DriftingWorld(
         dim=4, actions=10, period=horizon, drift="jump", baseline=Baseline(rank=2), rewards=Bounded(0.1)
     )
-    policies: list[Any] = [Spec("SafeLUCB", alpha=0.05, delta=DELTA), Contestant(Guarded, alpha=0.05)]
+    policies: list[Any] = [Spec("SafeLUCB", alpha=0.05, delta=DELTA), Spec(Guarded, alpha=0.05)]
     linear, guarded = simulate(world, policies, runs=runs, horizon=horizon)
     assert broken(linear) > allowed(runs)
     assert broken(guarded) <= allowed(runs)

@@ -7,8 +7,7 @@ import pytest
 
 from surefoot.core import native
 from surefoot.errors import ConfigError
-from surefoot.simulation.engine import MEASURES, Runner, default_checkpoints, play_chunk, simulate
-from surefoot.simulation.object_runner import ObjectRunner
+from surefoot.simulation.engine import MEASURES, ObjectRunner, Runner, default_checkpoints, play_chunk, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World

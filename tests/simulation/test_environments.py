@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from surefoot.errors import ConfigError, InputError
-from surefoot.simulation.broken_worlds import DriftingWorld, MisspecifiedWorld
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.worlds import (
     ArmsWorld,
     Baseline,
     Block,
     ContextualWorld,
-    FixedRealisation,
+    DriftingWorld,
     FunctionWorld,
+    MisspecifiedWorld,
     PaperWorld,
+    Realisation,
     World,
 )
 
@@ -113,8 +114,9 @@ def test_a_run_is_the_same_whichever_others_are_asked_for(world: World) -> None:
     for other in among[:2]:
         other.take(11)
     assert alone.theta.tobytes() == among[2].theta.tobytes()
-    assert alone.settings(ridge=1.0, delta=0.1) == among[2].settings(ridge=1.0, delta=0.1)
-    assert_same_rounds([alone.take(15)], [among[2].take(15)])
+    ours, theirs = alone.take(15), among[2].take(15)
+    assert alone.problem(ours) == among[2].problem(theirs)
+    assert_same_rounds([ours], [theirs])
 
 
 @every_world
@@ -128,7 +130,7 @@ def test_a_realisation_made_by_hand_leaves_its_seed_alone() -> None:
     seed = np.random.SeedSequence(4)
     given: dict[str, Any] = {"theta": np.ones(3), "theta_bound": 2.0, "feature_bound": 1.0, "delay": 3.0, "seed": seed}
     first, second = (
-        FixedRealisation(rows=np.eye(3), rewards=Gaussian(), baseline=Baseline(rank=1), **given) for _ in range(2)
+        Realisation(rows=np.eye(3), rewards=Gaussian(), baseline=Baseline(rank=1), **given) for _ in range(2)
     )
     assert_same_rounds([first.take(9)], [second.take(9)])
 
@@ -157,11 +159,11 @@ def test_noise_and_delays_leave_the_features_alone() -> None:
 @every_world
 def test_the_bounds_that_a_policy_is_told_hold(world: World) -> None:
     for realisation in world.realisations(2, range(20)):
-        told = realisation.settings(ridge=0.7, delta=0.01)
         block = realisation.take(50)
-        assert np.linalg.norm(realisation.theta) <= told["theta_bound"] * (1 + 1e-12)
-        assert np.linalg.norm(block.features, axis=2).max() <= told["feature_bound"] * (1 + 1e-12)
-        assert (told["noise"], told["ridge"], told["delta"]) == (world.rewards.noise, 0.7, 0.01)
+        settings = realisation.problem(block).settings(ridge=0.7, delta=0.01)
+        assert np.linalg.norm(realisation.theta) <= settings["theta_bound"] * (1 + 1e-12)
+        assert np.linalg.norm(block.features, axis=2).max() <= settings["feature_bound"] * (1 + 1e-12)
+        assert (settings["noise"], settings["ridge"], settings["delta"]) == (world.rewards.noise, 0.7, 0.01)
 
 
 @every_world

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.simulation.atomic_files import is_left_behind, whole_file
+from surefoot.atomic_files import is_left_behind, whole_file
 
 
 def test_a_file_takes_its_place_only_when_it_is_whole(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,14 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from surefoot.core import gpu_program, native
+from surefoot.core import gpu_program
 from surefoot.core.gpu_program import Compiler, program, source, sources
 from surefoot.errors import ConfigError, WorkerError
 from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import Device, refusal, set_up
-from surefoot.simulation.gpu_executor import GpuExecutor
-from surefoot.simulation.gpu_programs import TYPES, WHICH, are_ordinary, engine_of, is_ordinary
+from surefoot.simulation.gpu_engine import TYPES, Device, GpuExecutor, Kind, engine_of, refusal, set_up
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
 ALPHAS = (0.05, 0.4)
@@ -46,34 +43,40 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 
+LUCB = engine_of(Kind("Lucb", RADII["paper"]), fixed=True, dim=4)
+
+
 @pytest.mark.parametrize(
-    ("policy", "actions"),
-    [("PaperPolicy", 128), ("PaperPolicy", 129), pytest.param("SafeLucb", 128, marks=pytest.mark.long)],
+    ("policy", "dim", "fixed"),
+    [
+        ("Lucb", 4, True),
+        ("Clucb2", 5, False),
+        *(
+            pytest.param(policy, dim, fixed, marks=pytest.mark.long)
+            for policy in TYPES.values()
+            for dim, fixed in ((2, True), (8, False), (16, True))
+        ),
+    ],
 )
-def test_the_core_compiles_for_a_gpu(policy: str, actions: int) -> None:
-    engine = engine_of(policy, actions=actions)
-    assert engine.dealt == (policy == "PaperPolicy" and actions == 128)
+def test_the_core_compiles_for_a_gpu(policy: str, dim: int, fixed: bool) -> None:
     # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
-    options = engine.options("compute_90")
-    made = Compiler().compile(source(), sources(dealt=engine.dealt), options, kind="PTX").decode()
-    assert ".entry play" in made
-    assert ".entry draw" in made
-    # Nothing is fused but what says so, for a CPU fuses nothing.
-    assert all("// exact" in line for line in made.splitlines() if "fma.rn.f64" in line)
-    assert ("// exact" in made) == engine.dealt
+    options = engine_of(Kind(policy, RADII["amm"]), fixed=fixed, dim=dim).options("compute_90")
+    code = Compiler().compile(source(), sources(), options, kind="PTX").decode()
+    assert ".entry play" in code
+    assert ".entry draw" in code
+    assert "fma.rn.f64" not in code  # a CPU fuses nothing
 
 
 def test_what_does_not_compile_says_why() -> None:
-    engine = replace(engine_of("PaperPolicy"), policy="no_such_policy")
+    engine = replace(LUCB, policy="no_such_policy")
     with pytest.raises(ConfigError, match="no_such_policy"):
-        Compiler().compile(source(), sources(dealt=True), engine.options("compute_90"), kind="PTX")
+        Compiler().compile(source(), sources(), engine.options("compute_90"), kind="PTX")
 
 
 def test_structs_that_the_host_writes_otherwise_do_not_compile() -> None:
-    engine = engine_of("PaperPolicy")
-    wrong = replace(engine, task_bytes=engine.task_bytes + 8)
+    wrong = replace(LUCB, task_bytes=LUCB.task_bytes + 8)
     with pytest.raises(ConfigError, match="static assertion failed"):
-        Compiler().compile(source(), sources(dealt=True), wrong.options("compute_90"), kind="PTX")
+        Compiler().compile(source(), sources(), wrong.options("compute_90"), kind="PTX")
 
 
 def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,13 +88,12 @@ def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return b"code"
 
     monkeypatch.setattr(Compiler, "compile", compile_)
-    engine = engine_of("PaperPolicy")
-    assert program(engine, "sm_90").read_bytes() == b"code"
-    assert program(engine, "sm_90") == program(engine, "sm_90")
+    assert program(LUCB, "sm_90").read_bytes() == b"code"
+    assert program(LUCB, "sm_90") == program(LUCB, "sm_90")
     assert len(compiled) == 1
-    program(engine, "sm_80")
+    program(LUCB, "sm_80")
     monkeypatch.setattr(gpu_program, "source", lambda: source() + "\n")
-    program(engine, "sm_90")
+    program(LUCB, "sm_90")
     assert len(compiled) == 3
 
 
@@ -105,13 +107,13 @@ def test_a_cache_that_cannot_be_written_is_done_without(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     else:  # a folder that belongs to somebody else, who also left something there
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        name = program(engine_of("PaperPolicy"), "sm_70").name
+        name = program(LUCB, "sm_70").name
         (tmp_path / "surefoot" / name).write_bytes(b"not ours")
         monkeypatch.setattr(gpu_program, "_elsewhere", {})
         owner = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: owner)
     architecture = "sm_90" if refused == "mkdir" else "sm_70"
-    assert program(engine_of("PaperPolicy"), architecture).read_bytes() == b"code"
+    assert program(LUCB, architecture).read_bytes() == b"code"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
         (PaperWorld(delay=3.0), Spec("LUCB"), "delayed rewards"),
         (ArmsWorld(actions=4, dim=4, baseline=Baseline(rank=2)), Spec("UCB"), "UCB is not one of"),
         (PaperWorld(), Spec("CLUCB2-exact", alpha=0.1), "not one of"),
-        (ContextualWorld(), Spec("LUCB"), "for 4 dimensions, and this world has 8"),
+        (ContextualWorld(dim=17), Spec("LUCB"), "for up to 16 dimensions, and this world has 17"),
         (PaperWorld(), Spec("SafeLUCB", alpha=0.1, reward_bounds=(0.0, 1.0)), "likelihood set"),
     ],
 )
@@ -136,15 +138,15 @@ def test_without_cupy_one_is_told_what_to_install() -> None:
         simulate(PaperWorld(), [Spec("LUCB")], runs=1, horizon=5, on="gpu")
 
 
-class Played:
-    """In a device's place: the CPU, and what it was asked."""
+class FakeDevice:
+    """In a device's place: the CPU, which notes the runs that it played."""
 
     def __init__(self, index: int) -> None:
-        self.asked: list[list[int]] = []
+        self.played: list[list[int]] = []
         self.index = index
 
     def play(self, world: Any, policies: Any, *, runs: Any, **rest: Any) -> Any:
-        self.asked.append(list(runs))
+        self.played.append(list(runs))
         if rest["seed"] == 13:
             raise ConfigError("bad luck")
         return cpu.play_chunk(world, policies, runs=runs, **rest)
@@ -152,14 +154,14 @@ class Played:
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Device", FakeDevice)
     with GpuExecutor(1) as made:
         yield made
 
 
 def test_chunks_of_one_simulation_are_played_together(executor: Any) -> None:
     found = simulate(PaperWorld(), SPECS[:2], runs=50, horizon=60, on=executor)
-    assert executor._device.asked == [list(range(50))]
+    assert executor.device.played == [list(range(50))]
     for here, there in zip(simulate(PaperWorld(), SPECS[:2], runs=50, horizon=60), found, strict=True):
         assert np.array_equal(here.measures["regret"], there.measures["regret"])
 
@@ -167,7 +169,7 @@ def test_chunks_of_one_simulation_are_played_together(executor: Any) -> None:
 def test_chunks_of_one_part_of_a_sweep_are_played_together(executor: Any, tmp_path: Path) -> None:
     parts = [Part(name, PaperWorld(), SPECS[:2], runs=50, horizon=60) for name in ("one", "two")]
     run_sweep(Sweep(parts), tmp_path, on=executor)
-    assert executor._device.asked == [list(range(50))] * 2
+    assert executor.device.played == [list(range(50))] * 2
 
 
 def test_chunks_of_two_simulations_are_not(executor: Any) -> None:
@@ -177,7 +179,7 @@ def test_chunks_of_two_simulations_are_not(executor: Any) -> None:
         for seed, points in ((0, [5]), (1, [5]), (1, [4, 5]), (0, [5]))
     ]
     answers = [future.result() for future in [executor.submit(task) for task in tasks]]
-    assert len(executor._device.asked) == 4
+    assert len(executor.device.played) == 4
     assert np.array_equal(answers[0][0], answers[3][0])
     assert not np.array_equal(answers[0][0], answers[1][0])
 
@@ -186,7 +188,7 @@ def test_what_is_refused_the_threads_play(executor: Any) -> None:
     world = PaperWorld(delay=2.0)
     with pytest.warns(RuntimeWarning, match="so the CPU does: delayed rewards"):
         (found,) = simulate(world, SPECS[:1], runs=3, horizon=30, on=executor)
-    assert executor._device.asked == []
+    assert executor.device.played == []
     (here,) = simulate(world, SPECS[:1], runs=3, horizon=30)
     assert np.array_equal(here.measures["regret"], found.measures["regret"])
     assert executor.submit(len, "abc").result() == 3
@@ -198,7 +200,7 @@ def test_an_error_of_the_device_is_the_caller_s(executor: Any) -> None:
 
 
 def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Device", FakeDevice)
     executor = GpuExecutor(0)
     task = ChunkTask(PaperWorld(), SPECS[:1], [0], 5, 0, [], np.array([5], dtype=np.int64))
     futures = [executor.submit(task) for _ in range(3)]
@@ -209,8 +211,8 @@ def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_has_not_begun_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.MOST_RUNS", 1)  # each by itself
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Device", FakeDevice)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.MOST_RUNS", 1)  # each by itself
     executor = GpuExecutor(0)
     task = ChunkTask(PaperWorld(), SPECS[:1], range(40), 2_000, 0, [], np.array([5], dtype=np.int64))
     futures = [executor.submit(task) for _ in range(50)]
@@ -221,43 +223,10 @@ def test_what_has_not_begun_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_runs_are_set_up_alone_as_among_others() -> None:
     world, specs = PaperWorld(), [Spec("LUCB"), Spec("CLUCB2", alpha=0.1, floor_share=0.5)]
-    some, alone = set_up(world, specs, 3, range(5), 1).of(slice(2, 4)), set_up(world, specs, 3, [2, 3], 1)
-    assert some.settings == alone.settings
-    assert some.settings[1][0] != some.settings[1][1]
-    assert [one.noise_seed for one in some.realisations] == [one.noise_seed for one in alone.realisations]
-
-
-TINY, HUGE = 2.0**-61, 2.0**61
-
-
-@pytest.mark.parametrize(
-    ("features", "told", "is_dealt"),
-    [
-        ([0.0, -0.5, 1e-12, 1e12], {}, True),
-        ([0.0, TINY, 1.0, 1.0], {}, False),
-        ([0.0, -HUGE, 1.0, 1.0], {}, False),
-        ([0.0, 1.0, np.inf, 1.0], {}, False),
-        ([0.0, 1.0, np.nan, 1.0], {}, False),
-        ([0.0, 1.0, 1.0, 1.0], {"ridge": TINY}, False),
-        ([0.0, 1.0, 1.0, 1.0], {"ridge": HUGE}, False),
-        ([0.0, 1.0, 1.0, 1.0], {"misfit": 0.1}, False),
-        ([0.0, 1.0, 1.0, 1.0], {"exploration": 1.0}, False),
-    ],
-)
-def test_vectors_are_dealt_where_numbers_and_settings_are_ordinary(
-    features: list[float], told: dict[str, float], is_dealt: bool
-) -> None:
-    settings = native.LinearSettings()
-    for name, value in told.items():
-        setattr(settings, name, value)
-    block = MagicMock(features=np.array([[features]]))
-    ordinary = are_ordinary([block, block]) and is_ordinary(settings)
-    assert engine_of("PaperPolicy", 0, ordinary).dealt == is_dealt
-
-
-def test_a_lucb_that_explores_by_its_own_width_is_played_with_whole_vectors() -> None:
-    specs = [Spec("LUCB"), Spec("LUCB", exploration=1.0)]
-    assert [kind.is_ordinary for kind in set_up(PaperWorld(), specs, 3, range(2), 1).kinds] == [True, False]
+    among, alone = set_up(world, specs, 3, range(5), 1), set_up(world, specs, 3, [2, 3], 1)
+    assert [settings[2:4] for settings in among.settings] == alone.settings
+    assert alone.settings[1][0] != alone.settings[1][1]
+    assert [one.noise_seed for one in among.realisations[2:4]] == [one.noise_seed for one in alone.realisations]
 
 
 class Off:
@@ -269,8 +238,8 @@ class Off:
 
     bent = "counts"
 
-    def play(self, specs: Any, cast: Any) -> Any:
-        runs = range(len(cast.realisations))
+    def play(self, specs: Any, setup: Any) -> Any:
+        runs = range(len(setup.realisations))
         played = cpu.play_chunk(self.world, specs, runs=runs, seed=0, **self.given)
         numbers = getattr(played, self.bent)[-1].reshape(-1)
         numbers[0] = np.nextafter(numbers[0], 1e9)
@@ -280,7 +249,7 @@ class Off:
 @pytest.mark.parametrize("bent", ["counts", "learned"])
 def test_a_device_whose_bits_differ_is_not_believed(bent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Off, "bent", bent)
-    monkeypatch.setattr("surefoot.simulation.gpu_engine._Stage", Off)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Stage", Off)
     monkeypatch.setattr(Device, "__post_init__", lambda _: None)
     monkeypatch.setattr(Device, "_cupy", MagicMock())
     points = np.array([700], dtype=np.int64)
@@ -302,6 +271,13 @@ def test_the_bits_of_the_paper_s_world_are_a_cpu_s() -> None:
 
 @needs_gpu
 @pytest.mark.long
+@pytest.mark.parametrize("dim", [2, 3, 5, 8, 16])
+def test_the_bits_of_other_dimensions_are_a_cpu_s(dim: int) -> None:
+    equal(PaperWorld(dim=dim), SPECS, 32, 4_000)
+
+
+@needs_gpu
+@pytest.mark.long
 def test_the_bits_of_a_world_that_changes_are_a_cpu_s() -> None:
     equal(ContextualWorld(dim=4), [replace(spec, floor_share=0.0) for spec in SPECS], 16, 2_000)
 
@@ -314,20 +290,14 @@ def test_the_bits_of_every_radius_are_a_cpu_s(radius: str) -> None:
 
 
 def test_lanes_share_no_set_that_each_chooses_for_itself() -> None:
-    assert engine_of("SafeLucb", RADII["amm"]).team > 1
-    assert engine_of("SafeLucb", RADII["dual"]).team == 1
-    assert engine_of("PaperPolicy", fixed=False).team == 1
+    assert engine_of(Kind("SafeLucb", RADII["amm"]), fixed=True, dim=4).team > 1
+    assert engine_of(Kind("SafeLucb", RADII["dual"]), fixed=True, dim=4).team == 1
+    assert engine_of(Kind("Lucb", RADII["paper"]), fixed=False, dim=4).team == 1
 
 
-def test_the_paper_s_policies_are_numbered_as_in_the_core() -> None:
-    (found,) = re.findall(r"enum class Which \{ (.*?) \}", sources()["paper_policy.hpp"])
-    assert tuple(found.upper().split(", ")) == WHICH
-
-
-def test_a_program_is_for_one_radius_and_one_kind_of_rows() -> None:
-    options = engine_of("PaperPolicy", RADII["logdet"], fixed=False).options("sm_90")
-    assert "-DRADIUS=1" in options
-    assert "-DIS_FIXED=false" in options
+def test_a_program_is_for_one_radius_one_dimension_and_one_kind_of_rows() -> None:
+    options = engine_of(Kind("Lucb", RADII["logdet"]), fixed=False, dim=7).options("sm_90")
+    assert {"-DPOLICY=Lucb", "-DRADIUS=1", "-DIS_FIXED=0", "-DDIM=7"} <= set(options)
 
 
 def test_every_policy_is_tried() -> None:

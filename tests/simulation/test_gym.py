@@ -15,9 +15,7 @@ from gymnasium.utils.env_checker import check_env
 import surefoot
 from surefoot.errors import ConfigError, InputError
 from surefoot.simulation.engine import simulate
-from surefoot.simulation.guarded_env import GuardedEnv
-from surefoot.simulation.gym import BanditEnv
-from surefoot.simulation.gym_ids import IDS
+from surefoot.simulation.gym import IDS, BanditEnv, GuardedEnv
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli
 from surefoot.simulation.worlds import ArmsWorld, ContextualWorld, PaperWorld, World
@@ -145,9 +143,9 @@ def decide(policy: Any, features: Any, baseline: int, known: float) -> Any:
 def test_a_policy_plays_through_the_environment_as_it_plays_the_realisation(name: str, world: World) -> None:
     rounds, (kind, extra) = 80, PLAYERS[name]
     realisation = world.realisations(7, [2])[0]
-    settings = {"dim": world.dim, **realisation.settings(ridge=1.0, delta=0.1), **extra}
-    direct, through = kind(**settings), kind(**settings)
     block = realisation.take(rounds)
+    settings = {"dim": world.dim, **realisation.problem(block).settings(ridge=1.0, delta=0.1), **extra}
+    direct, through = kind(**settings), kind(**settings)
     env = BanditEnv(world, horizon=rounds)
     observation, info = env.reset(options=seed_of(2))
     for t in range(rounds):
@@ -169,8 +167,9 @@ def test_a_policy_in_the_environment_has_the_regret_that_the_engine_counts() -> 
     outcome = simulate(world, [Spec("LUCB", delta=0.1)], runs=3, horizon=rounds, seed=7, threads=1)[0]
     env = BanditEnv(world, horizon=rounds)
     for run in range(3):
-        told: Any = world.realisations(7, [run])[0].settings(ridge=1.0, delta=0.1)
-        policy, regret, truncated = surefoot.LUCB(dim=3, **told), 0.0, False
+        (realisation,) = world.realisations(7, [run])
+        settings = realisation.problem(realisation.take(1)).settings(ridge=1.0, delta=0.1)
+        policy, regret, truncated = surefoot.LUCB(dim=3, **settings), 0.0, False
         observation, _ = env.reset(options=seed_of(run))
         while not truncated:
             decision = policy.decide(observation["features"])

@@ -11,7 +11,6 @@ from surefoot.errors import ConfigError, PolicyError
 from surefoot.simulation import (
     ArmsWorld,
     Baseline,
-    Contestant,
     ContextualWorld,
     Gaussian,
     Outcome,
@@ -61,7 +60,7 @@ def same(one: Outcome, other: Outcome) -> bool:
 @pytest.mark.parametrize("name", OURS)
 def test_a_factory_of_our_policies_is_counted_as_the_compiled_loop_is(name: str, world: str) -> None:
     spec, make = OURS[name]
-    own = Contestant(make, name="mine", alpha=spec.alpha)
+    own = Spec(make, name="mine", alpha=spec.alpha)
     compiled, found = simulate(WORLDS[world], [spec, own], runs=3, horizon=300, seed=4, watched=[ALPHA])
     assert same(compiled, found)
     assert found.spec.label == ("mine" if spec.alpha is None else "mine, α = 0.3")
@@ -73,14 +72,14 @@ def test_a_policy_object_is_copied_for_every_run_and_stays_new() -> None:
     compiled, found = simulate(world, [Spec("UCB"), policy], runs=4, horizon=100, seed=2)
     assert same(compiled, found)
     assert policy.rounds == 0
-    assert found.spec.policy == "UCB"
+    assert found.spec.name == "UCB"
 
 
 def test_a_policy_written_in_python_learns_and_every_run_draws_its_own_numbers() -> None:
     world = PaperWorld(actions=10, rewards=Gaussian(0.1), baseline=Baseline(rank=5))
     random, learned = simulate(
         world,
-        [Contestant(lambda p: EpsilonGreedy(dim=p.dim, epsilon=1.0, seed=p.seed), name="coin"), greedy],
+        [Spec(lambda p: EpsilonGreedy(dim=p.dim, epsilon=1.0, seed=p.seed), name="coin"), greedy],
         runs=6,
         horizon=400,
     )
@@ -112,7 +111,7 @@ def test_a_factory_is_told_the_bounds_and_the_baseline_only_where_it_may_know_it
         return Listener(dim=problem.dim)
 
     for knows in (False, True):
-        own = Contestant(listen, knows_baseline=knows)
+        own = Spec(listen, knows_baseline=knows)
         simulate(world, [own], runs=1, horizon=1)
     realisation = world.realisations(0, [0])[0]
     owed = realisation.problem(realisation.take(1)).baseline_reward
@@ -179,7 +178,7 @@ def test_an_error_says_whose_it_is_and_in_which_run_and_round(how: str, words: s
         return policy
 
     with pytest.raises(PolicyError, match="'the broken one' failed in run 0, round 3: ") as caught:
-        simulate(world, [Spec("LUCB"), Contestant(make, name="the broken one")], runs=2, horizon=5, threads=1)
+        simulate(world, [Spec("LUCB"), Spec(make, name="the broken one")], runs=2, horizon=5, threads=1)
     assert words in str(caught.value)
     assert caught.value.__cause__ is not None
 
@@ -193,8 +192,8 @@ def used() -> surefoot.UCB:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("LUCB", r"Spec\(\"CLUCB\""),
-        (3, "must be a policy"),
+        ("LUBC", "must be one that can be simulated, but got 'LUBC'. Did you mean 'LUCB'"),
+        (3, r"must be a name, an object or a function that makes one.*Spec\(\"CLUCB\""),
         (lambda problem: None, "needs a name"),
         (used(), "must be new"),
     ],
@@ -207,7 +206,7 @@ def test_what_cannot_play_is_refused_before_any_work(given: Any, words: str) -> 
 @pytest.mark.parametrize("made", [None, used()])
 def test_a_factory_must_make_a_new_policy(made: Any) -> None:
     with pytest.raises(PolicyError, match="No policy could be made for 'odd'"):
-        simulate(PaperWorld(), [Contestant(lambda problem: made, name="odd")], runs=1, horizon=1)
+        simulate(PaperWorld(), [Spec(lambda problem: made, name="odd")], runs=1, horizon=1)
 
 
 def test_a_sweep_takes_policies_and_knows_them_again(tmp_path: Path) -> None:

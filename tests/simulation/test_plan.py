@@ -151,7 +151,7 @@ def test_a_guard_is_planned_by_itself_or_beside_the_others() -> None:
 
     from surefoot.cli.commands import app
 
-    told = ["plan", "--baseline-reward", "0.3", "--gain", "0.5", "--per-day", "500", "--days", "4", "--runs", "10"]
+    told = ["plan", "--baseline-reward", "0.3", "--lift", "0.5", "--per-day", "500", "--days", "4", "--runs", "10"]
     alone = CliRunner().invoke(app, [*told, "--policy", "guard", "--alpha", "0.1,0.3", "--json"])
     answers = json.loads(alone.stdout)["guard"]
     assert [answer["alpha"] for answer in answers] == [0.1, 0.3]

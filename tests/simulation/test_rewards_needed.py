@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from surefoot.simulation.rewards_needed import RewardsNeeded
+from surefoot.simulation.rewards import RewardsNeeded
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])

@@ -16,7 +16,6 @@ import pytest
 from surefoot.errors import ConfigError
 from surefoot.simulation import sweep as sweeps
 from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.result_table import shown_name
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 from surefoot.simulation.sweep_config import read_sweep, sweep_from
@@ -166,7 +165,7 @@ def test_a_toml_file_becomes_the_sweep_it_describes(tmp_path: Path) -> None:
     assert sweep.parts[0].world == PaperWorld(instance="as-written", baseline=Baseline(rank=3), actions=9)
     assert sweep.parts[2].world == ContextualWorld(sign="any", rewards=Bernoulli(), delay=2.5)
     assert sweep.parts[4].world == ArmsWorld(actions=4, dim=4, rewards=Bounded(0.2), baseline=Baseline(action=1))
-    assert list(sweep.parts[0].entrants) == [
+    assert list(sweep.parts[0].specs) == [
         Spec("LUCB"), Spec("CLUCB", alpha=0.05, ridge=0.3), Spec("CLUCB", alpha=0.1, ridge=0.3)
     ]  # fmt: skip
     table = run_sweep(sweep, tmp_path / "out")
@@ -176,8 +175,8 @@ def test_a_toml_file_becomes_the_sweep_it_describes(tmp_path: Path) -> None:
 def test_the_file_that_the_documentation_shows_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
     (tmp_path / "clicks.toml").write_text(page.split("```toml\n")[1].split("```")[0])
-    specs = read_sweep(tmp_path / "clicks.toml").parts[0].entrants
-    assert [shown_name(spec) for spec in specs] == ["LUCB", "CLUCB", "CLUCB", "CLUCB", "SafeLUCB, weekly"]
+    specs = read_sweep(tmp_path / "clicks.toml").parts[0].specs
+    assert [spec.name for spec in specs] == ["LUCB", "CLUCB", "CLUCB", "CLUCB", "SafeLUCB, weekly"]
 
 
 GOOD: dict[str, Any] = {
@@ -243,7 +242,7 @@ def test_every_setting_of_safelucb_can_be_given_in_a_file() -> None:
         "name": "mine", "radius": "logdet", "gate": "joint", "optimism": "facts", "realised_share": 0.2,
         "knows_baseline": True, "constraint": {"name": "reserve", "granted": 3.0}, "reward_range": [0, 1],
     }  # fmt: skip
-    (spec,) = sweep_from({**GOOD, **safe(**settings)}, title="t").parts[0].entrants
+    (spec,) = sweep_from({**GOOD, **safe(**settings)}, title="t").parts[0].specs
     assert spec == Spec("SafeLUCB", alpha=0.1, **{**settings, "reward_range": (0, 1)})  # type: ignore[arg-type]
 
 

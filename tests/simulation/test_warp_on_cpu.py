@@ -12,7 +12,7 @@ import pytest
 
 from surefoot.core import gpu_program
 from surefoot.errors import ConfigError, WorkerError
-from surefoot.simulation import ContextualWorld, PaperWorld, Spec, World, gpu_engine
+from surefoot.simulation import ArmsWorld, ContextualWorld, PaperWorld, Spec, World, gpu_engine
 from surefoot.simulation.engine import play_chunk
 from surefoot.simulation.rewards import Bernoulli
 from tests.simulation.warp_on_cpu import CXX, Compiler, WarpError, cupy
@@ -66,30 +66,32 @@ def test_lanes_in_any_order_have_the_bits_of_a_cpu(is_equal: Play, order: int) -
     assert is_equal(PaperWorld(), PAPER, LONG, order=order)
 
 
-DEALT = [
+LUCB = [Spec("LUCB")]
+OTHERS = [
     pytest.param(PaperWorld(actions=40), PAPER, id="too few rows for a list"),
-    pytest.param(PaperWorld(actions=128), PAPER, id="as many rows as a warp has room for"),
-    pytest.param(PaperWorld(actions=101), PAPER, id="rows that are no multiple of anything"),
-    pytest.param(PaperWorld(rewards=Bernoulli()), PAPER, id="clicks"),
-    pytest.param(PaperWorld(), with_radius("logdet"), id="logdet", marks=pytest.mark.long),
-    pytest.param(PaperWorld(), with_radius("amm"), id="amm"),
-]
-WHOLE = [
-    pytest.param(PaperWorld(actions=200), PAPER, id="more rows than a warp has room for"),
+    pytest.param(PaperWorld(actions=101, dim=3), PAPER, id="three dimensions"),
+    pytest.param(PaperWorld(dim=8, rewards=Bernoulli()), PAPER, id="eight dimensions, clicks"),
+    pytest.param(PaperWorld(), [Spec("LUCB", exploration=1.0)], id="a constant radius"),
+    pytest.param(ContextualWorld(dim=5), LUCB, id="rows that change"),
     *(
         pytest.param(world, specs, id=name, marks=pytest.mark.long)
         for world, specs, name in (
+            (PaperWorld(dim=2), PAPER, "two dimensions"),
+            (PaperWorld(dim=16), PAPER, "sixteen dimensions"),
+            (ArmsWorld(), PAPER, "plain arms"),
+            (PaperWorld(), with_radius("logdet"), "logdet"),
+            (PaperWorld(), with_radius("amm"), "amm"),
             (PaperWorld(), with_radius("residual"), "residual"),
             (PaperWorld(), with_radius("dual"), "dual"),
-            (ContextualWorld(dim=4), [replace(spec, floor_share=0.0) for spec in PAPER], "rows that change"),
+            (ContextualWorld(), [replace(spec, floor_share=0.0) for spec in PAPER], "rows that change, all policies"),
             (PaperWorld(), SAFE, "SafeLUCB"),
-            (PaperWorld(), with_radius("amm", SAFE), "SafeLUCB, amm"),
+            (PaperWorld(dim=8), with_radius("amm", SAFE), "SafeLUCB, amm"),
         )
     ),
 ]
 
 
-@pytest.mark.parametrize(("world", "specs"), [*DEALT, *WHOLE])
+@pytest.mark.parametrize(("world", "specs"), OTHERS)
 def test_every_program_has_the_bits_of_a_cpu(is_equal: Play, world: World, specs: list[Spec]) -> None:
     assert is_equal(world, specs, 200)
 
@@ -99,48 +101,35 @@ def test_lanes_meet_before_they_touch_what_others_wrote(is_equal: Play) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("world", "specs"), [pytest.param(PaperWorld(), PAPER, id="paper"), *DEALT, *WHOLE])
+@pytest.mark.parametrize(("world", "specs"), [pytest.param(PaperWorld(), PAPER, id="paper"), *OTHERS])
 def test_lanes_of_every_program_meet(is_equal: Play, world: World, specs: list[Spec]) -> None:
     assert is_equal(world, specs, LONG if specs == PAPER else 200, watched=True)
 
 
-MEETING = "for (int apart = 1; apart < TEAM; apart *= 2)"
-SUM = "(((0.0 + x[0]) + x[1]) + x[2]) + x[3]"
-BEHIND_A_SEARCH = "    __syncwarp();\n  }\n};"
+SHUFFLE = "for (int apart = W / 2; apart > 0; apart /= 2) {\n      found"
+MEETING = "    for (int at = lane; at < places; at += W) work(at);\n    meet();"
 
 
 def test_a_lane_that_does_not_come_is_missed(is_equal: Play) -> None:
-    changed = {"catalogue.hpp": (MEETING, f"if (lane() != 5) {MEETING}")}
-    with pytest.raises(WarpError, match=r"wait for others that do not come: .*4 in shfl_xor of ffffffff"):
-        is_equal(PaperWorld(), PAPER, 100, changed=changed)
+    changed = {"warp_team.hpp": (SHUFFLE, f"if (threadIdx.x != 5) {SHUFFLE}")}
+    with pytest.raises(WarpError, match=r"wait for others that do not come: .*4 in shfl_xor"):
+        is_equal(PaperWorld(), LUCB, 100, changed=changed)
 
 
 def test_a_meeting_that_is_left_out_is_missed(is_equal: Play) -> None:
-    changed = {"search_rows.hpp": (BEHIND_A_SEARCH, "  }\n};")}
-    with pytest.raises(WarpError, match=r"reads what was written by lane .* of shared memory"):
-        is_equal(PaperWorld(), PAPER, 100, changed=changed, watched=True)
+    changed = {"warp_team.hpp": (MEETING, MEETING.removesuffix("\n    meet();"))}
+    with pytest.raises(WarpError, match=r"(reads|writes) what was (written|read) by lane"):
+        is_equal(PaperWorld(), LUCB, 100, changed=changed, watched=True)
 
 
 @pytest.mark.parametrize(
     ("header", "old", "new"),
     [
-        pytest.param("quad.hpp", SUM, "((0.0 + x[0]) + x[1]) + x[2]", id="a sum without its last term"),
-        # Counts alone would not show it.
-        pytest.param("exact.hpp", "fused(x, y.own, -product)", "0.0", id="a product without what its rounding lost"),
-        *(
-            pytest.param(*change, id=name, marks=pytest.mark.long)
-            for name, *change in (
-                ("a list with other rows", "search_rows.hpp", "<unsigned char>(i);", "<unsigned char>(i + 1);"),
-                ("a list below its bar", "catalogue.hpp", "found.value > lists.bar[run]", "true"),
-                (
-                    "rows that are not folded",
-                    "gram.hpp",
-                    "two_sum(sum(i), waits_[i])",
-                    "two_sum(sum(i), 0.0)",
-                ),
-                ("a matrix that is not turned", "board.hpp", "own + 4 * place + 2", "own + 4 * place"),
-            )
+        pytest.param(
+            "scores.hpp", "means[k] += center", "means[k] += (center + 1e-12)", id="a mean that is a little off"
         ),
+        # Counts alone would not show it.
+        pytest.param("exact.hpp", " + x_low * y_low}", "}", id="a product without all that its rounding lost"),
     ],
 )
 def test_other_formulas_have_other_bits(is_equal: Play, header: str, old: str, new: str) -> None:
@@ -149,4 +138,4 @@ def test_other_formulas_have_other_bits(is_equal: Play, header: str, old: str, n
 
 def test_what_does_not_compile_says_why(is_equal: Play) -> None:
     with pytest.raises(ConfigError, match="no_such_name"):
-        is_equal(PaperWorld(), PAPER, 5, changed={"quad.hpp": (SUM, "no_such_name")})
+        is_equal(PaperWorld(), LUCB, 5, changed={"warp_team.hpp": ("return {lane,", "return {no_such_name,")})

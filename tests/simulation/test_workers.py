@@ -17,7 +17,6 @@ import pytest
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError, PolicyError, WorkerError
 from surefoot.simulation import (
-    Contestant,
     FunctionWorld,
     PaperWorld,
     Part,
@@ -29,9 +28,9 @@ from surefoot.simulation import (
     workers,
 )
 from surefoot.simulation.engine import ChunkTask, default_checkpoints
-from surefoot.simulation.realisations import Baseline
 from surefoot.simulation.rollout_plan import plan
-from surefoot.simulation.workers import completed, workers_on
+from surefoot.simulation.workers import available_memory, completed, workers_on
+from surefoot.simulation.worlds import Baseline
 
 FORKS = multiprocessing.get_context("forkserver")
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("SafeLUCB", alpha=0.1)]
@@ -122,7 +121,7 @@ def failing(problem: Any) -> Any:
 
 
 def test_the_error_of_a_policy_is_that_of_one_machine(processes: ProcessPoolExecutor) -> None:
-    entry = Contestant(failing, name="mine")
+    entry = Spec(failing, name="mine")
     with pytest.raises(PolicyError, match="No policy could be made for 'mine': no policy today"):
         simulate(PaperWorld(), [entry], runs=2, horizon=5, on=processes)
 
@@ -230,3 +229,15 @@ def test_whoever_stops_listening_cancels_what_has_not_begun() -> None:
         answers.close()
         go_on.set()
     assert begun == []
+
+
+def test_a_container_limits_the_available_memory(tmp_path: Path) -> None:
+    free = available_memory(tmp_path)
+    assert 300 < free < 2**50
+    (tmp_path / "memory.current").write_text("300\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_memory(tmp_path) > 1000
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert available_memory(tmp_path) == 700
+    (tmp_path / "memory.stat").write_text("anon 100\nfile 200\ninactive_file 150\nactive_file 50\n")
+    assert available_memory(tmp_path) == 850  # cached files make room

@@ -20,79 +20,21 @@
 #define __forceinline__ inline
 #define UNWATCHED __attribute__((no_sanitize("thread"), noinline))
 
-extern "C" {
-double fabs(double) noexcept;
-double ceil(double) noexcept;
-double floor(double) noexcept;
-double fmin(double, double) noexcept;
-double fmax(double, double) noexcept;
-}
-inline double __dsqrt_rn(double x) { return __builtin_sqrt(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int min(int x, int y) { return y < x ? y : x; }
-
-inline void* operator new(size_t, void* place) noexcept { return place; }
-
-// What compilers for a GPU bring without a header.
-namespace std {
-template <class A>
-class initializer_list {
- public:
-  constexpr const A* begin() const { return first_; }
-  constexpr const A* end() const { return first_ + size_; }
-  constexpr size_t size() const { return size_; }
-
- private:
-  const A* first_;
-  size_t size_;
-};
-template <class A>
-struct Plain {
-  using Type = A;
-};
-template <class A>
-struct Plain<A&> {
-  using Type = A;
-};
-template <class A>
-struct Plain<A&&> {
-  using Type = A;
-};
-template <class A>
-constexpr typename Plain<A>::Type&& move(A&& x) noexcept {
-  return static_cast<typename Plain<A>::Type&&>(x);
-}
-template <class A>
-constexpr A&& forward(typename Plain<A>::Type& x) noexcept {
-  return static_cast<A&&>(x);
-}
-}  // namespace std
 
 struct Index {
   unsigned x, y;
 };
 Index threadIdx, blockIdx, blockDim, gridDim;
 
-#ifdef DEALT
-// What g++ looks for even in templates that this program never uses; nothing defines it.
-namespace surefoot {
-struct Quad;
-template <int N>
-struct Tests;
-Quad operator-(const Quad&, double);
-Tests<4> operator<=(const Quad&, double);
-}  // namespace surefoot
-#endif
-
-// A block's shared memory, under the two names that the program has for it.
+// A block's shared memory, under the program's name for it.
 extern "C" {
 alignas(256) __shared__ char block_memory[64 * 1024];
 }
 asm(".globl _ZN8surefoot3gpu6arenasE\n.hidden _ZN8surefoot3gpu6arenasE\n"
-    ".set _ZN8surefoot3gpu6arenasE, block_memory\n"
-    ".globl _ZN8surefoot3gpu10all_sharedE\n.hidden _ZN8surefoot3gpu10all_sharedE\n"
-    ".set _ZN8surefoot3gpu10all_sharedE, block_memory\n");
+    ".set _ZN8surefoot3gpu6arenasE, block_memory\n");
 
 namespace warp {
 
@@ -160,7 +102,7 @@ struct {
   uintptr_t where;
   size_t size;
   const void* code;
-  char old[1024];
+  char old[4096];
 } pending;  // a write that is announced, and not seen in memory yet
 
 UNWATCHED void forget() {
@@ -441,18 +383,6 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
   return static_cast<unsigned>(warp::call({warp::ballot, mask, 0}, vote ? 1 : 0));
 }
 inline int __any_sync(unsigned mask, bool vote) { return warp::call({warp::any, mask, 0}, vote ? 1 : 0) != 0; }
-
-// Blocks are played one after the other, so whatever one waits for has been done.
-inline unsigned atomicAdd(unsigned* at, unsigned added) {
-  const unsigned before = *at;
-  *at = before + added;
-  return before;
-}
-inline void __threadfence() {}
-inline void __nanosleep(unsigned) {
-  warp::report("lane %d of block %u waits for a block that never comes", warp::self(), blockIdx.x);
-  warp::give_up();
-}
 
 [[noreturn]] inline void __trap() {
   warp::report("lane %d of block %u trapped", warp::self(), blockIdx.x);

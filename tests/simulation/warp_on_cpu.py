@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from surefoot.core.gpu_program import LIBRARY
 from surefoot.errors import ConfigError
 
 SHIM = Path(__file__).with_name("warp.hpp")
 CXX = os.environ.get("CXX", "g++")
-FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC", "-nostdinc++", "-ffp-contract=off", "-fno-math-errno")
-KERNELS = ("play", "arrange", "draw")
+FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-fno-math-errno")
+KERNELS = ("play", "draw")
 GRAIN = 256  # bytes: where a device's memory begins
 
 
@@ -33,19 +34,16 @@ class Compiler:
         self.version = (SHIM.read_text(), self._changed, watched)  # what a program depends on beside its sources
 
     def compile(self, text: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-        given = [option for option in options if option.startswith("-D")]
-        if "board.hpp" in headers:
-            given.append("-DDEALT")
+        constants = [option for option in options if option.startswith("-D")]
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             for name, header in headers.items():
-                path = folder / name
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(self._change(name, header))
+                if name not in LIBRARY:  # g++ has a standard library of its own
+                    (folder / name).write_text(self._change(name, header))
             named = "".join(f"KERNEL({name})\n" for name in KERNELS)
             (folder / "play.cpp").write_text(f'#include "{SHIM}"\n#line 1 "play.cu"\n{text}\n{named}')
             watch = ["-fsanitize=thread"] if self._watched else []
-            self._run(*FLAGS, *watch, *given, "-c", "play.cpp", "-I.", "-o", "play.o", folder=folder)
+            self._run(*FLAGS, *watch, *constants, "-c", "play.cpp", "-I.", "-o", "play.o", folder=folder)
             # Without the sanitizer's own library: the shim answers its calls.
             self._run("-shared", "-Wl,-z,defs", "play.o", "-o", "play.so", folder=folder)
             return (folder / "play.so").read_bytes()

@@ -59,13 +59,11 @@ def plan(
     plot: Annotated[Path | None, typer.Option(help="Write a picture to this file (.png, .pdf or .svg).")] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page with table and picture to this file (.html).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    gain: Annotated[float | None, typer.Option(hidden=True, help="The name of --lift before.")] = None,
 ) -> None:
     """Simulate a rollout: how long, how risky, how much it pays.
 
     Says how long it takes until the learner acts freely, what is at stake, and what lift to expect.
     """
-    lift = lift if gain is None else gain
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
     policies = [part.strip().lower() for part in policy.split(",")]

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from surefoot.arrays import positive
+from surefoot.atomic_files import whole_file
 from surefoot.cli.log_options import (
     ActionColumn,
     ActionFeatures,
@@ -58,8 +59,6 @@ from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.scalars import precisely
-from surefoot.simulation.atomic_files import whole_file
-from surefoot.simulation.contestants import Entry
 from surefoot.simulation.workers import workers_on
 
 PER_DAY = "per_day is how many rounds your traffic has a day."
@@ -166,7 +165,7 @@ def replay(
             read = estimate_propensities(read)
         declared, doubts = _declared(read, told, range_, level)
         bounds = range_ or declared.reward_bounds
-        entries: list[Entry] = [
+        entries: list[Any] = [
             *specs_of(
                 policy, told, alphas, exploration, bounds, delta=delta, ridge=ridge, **bounds_known(chosen, range_)
             )
@@ -342,7 +341,7 @@ def _cells(outcome: ReplayOutcome) -> dict[str, str]:
     """A row by its columns, the answer first; intervals in full are in the report."""
     alpha = outcome.spec.alpha
     return {
-        "": outcome.spec.label if alpha is None else f"{outcome.spec.policy} {alpha:g}",
+        "": outcome.spec.label if alpha is None else f"{outcome.spec.name} {alpha:g}",
         "lift": _short(outcome.main["gain"], signed=True),
         "reward": _short(outcome.main["reward"]),
         "learner": f"{outcome.learner_share:.0%}" if outcome.rounds else "–",

@@ -10,7 +10,6 @@ from surefoot.experiment.experiment_toml import Configuration
 from surefoot.hints import nearest
 from surefoot.replay.guarded_lucb import EXPLORATION, GUARD
 from surefoot.replay.replayed_policy import PLAYABLE
-from surefoot.simulation.contestants import Entry
 from surefoot.simulation.policy_specs import Spec
 
 FREE = "LUCB"
@@ -40,13 +39,13 @@ def specs_of(
             raise ConfigError(f"`--policy` must be one that replay can play, but got {name!r}. {known_names}")
         if name == FREE:
             radii = _radii(told, exploration, bounds)
-            specs += [Spec(FREE, exploration=one, name=_free(one), **shared) for one in radii]
+            specs += [Spec(FREE, exploration=one, name=_free(one) or "", **shared) for one in radii]
         elif name != GUARD:
             specs += [Spec(name, alpha=alpha, **(known if name == "SafeLUCB" else shared)) for alpha in alphas]
     return specs if told is None else [_as_told(spec, told) for spec in specs]
 
 
-def check_exploration(exploration: float | None, entries: Sequence[Entry]) -> None:
+def check_exploration(exploration: float | None, entries: Sequence[Any]) -> None:
     """Refuse a radius that none of the policies takes."""
     if exploration is None:
         return

@@ -13,7 +13,7 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
-from surefoot.paper.result_writers import Results, result_writers
+from surefoot.paper.report import write_results
 from surefoot.paper.section5 import ALPHAS, FULL, INSTANCES, QUICK, paper_sweep, rivals
 from surefoot.simulation.result_folder import folder_at
 from surefoot.simulation.sweep import run_sweep
@@ -52,11 +52,10 @@ def reproduce(
     is_full = (scale.runs, scale.horizon) == (FULL.runs, FULL.horizon)
     note = None if is_full else f"{scale.runs:,} runs x {scale.horizon:,} rounds, not the paper's 1,000 x 40,000"
     against = rivals(sweep)
-    with result_writers() as writers:
-        with progress_bar("simulating") as report:
-            table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
-        with folder_at(folder).filled() as path:
-            writers.write(Results(table, path, sweep.describe(), against, note))
+    with progress_bar("simulating") as report:
+        table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
+    with folder_at(folder).filled() as path:
+        write_results(table, path, settings=sweep.describe(), rivals=against, note=note)
     _summary(table, folder, against)
 
 
@@ -87,8 +86,7 @@ def _summary(table: "pl.DataFrame", folder: str, against: Mapping[str, str]) -> 
 
 def _ratios(table: "pl.DataFrame", against: Mapping[str, str]) -> Table:
     """How many times fewer rounds of the baseline SafeLUCB needs, by alpha."""
-    from surefoot.paper.report_tables import times
-    from surefoot.paper.sweep_rows import all_alphas, fewer, of_world, policies_of, section5_worlds
+    from surefoot.paper.sweep_rows import all_alphas, fewer, of_world, policies_of, section5_worlds, times
 
     alphas = all_alphas(table, list(against))
     shown = Table("rounds of the baseline, times fewer", title="Beyond the paper: SafeLUCB, by alpha")

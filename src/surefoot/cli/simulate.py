@@ -8,7 +8,7 @@ from rich.console import Console
 
 from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import progress_bar
-from surefoot.paper.result_writers import Results, result_writers
+from surefoot.paper.report import write_results
 from surefoot.paper.section5 import rivals
 from surefoot.simulation.result_folder import folder_at
 from surefoot.simulation.sweep import run_sweep
@@ -31,9 +31,8 @@ def simulate(
     """
     sweep = read_sweep(file)
     folder = out or f"results/{file.stem}"
-    with result_writers() as writers:
-        with progress_bar("simulating") as report:
-            table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
-        with folder_at(folder).filled() as path:
-            writers.write(Results(table, path, sweep.describe(), rivals(sweep)))
+    with progress_bar("simulating") as report:
+        table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
+    with folder_at(folder).filled() as path:
+        write_results(table, path, settings=sweep.describe(), rivals=rivals(sweep))
     Console().print(f"Wrote figure1-4 (.png, .pdf), results.csv, results.parquet and report.html to {folder}/")

@@ -1,14 +1,16 @@
 """The mathematics, compiled when the package is built: one extension module for each kind of processor.
 
-The best one that this machine can run is chosen when this package is imported, and all of them give the same bits.
+The best one that this machine can run is imported as `surefoot.core.native`; all of them give the same bits.
 SUREFOOT_CORE names another one: "x86_64", "x86_64_v3" or "x86_64_v4". SUREFOOT_CORE_DIR is a further folder to look for
 it, for a build that is not installed, such as the one under sanitizers.
 """
 
+import copyreg
 import importlib
 import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError
 
@@ -58,4 +60,24 @@ def _choose() -> str:
 
 
 name = _choose()
-native: Any = importlib.import_module(f"surefoot.core._{name}")
+if TYPE_CHECKING:
+    from surefoot.core import native as native  # native.pyi, which the build writes
+else:
+    native = importlib.import_module(f"surefoot.core._{name}")
+    sys.modules[f"{__name__}.native"] = native
+
+
+def _metric_settings(settings: dict[str, Any]) -> "native.MetricSettings":
+    return native.MetricSettings(**settings)
+
+
+def _bank(numbers: Any) -> "native.Bank":
+    bank = native.Bank()
+    bank.load(numbers)
+    return bank
+
+
+# Pickled by functions of this package: a pickle must not name the build of one machine.
+_FIELDS = ("sign", "alpha", "low", "most_baseline", "event", "reserve", "is_played", "coin_event")
+copyreg.pickle(native.MetricSettings, lambda one: (_metric_settings, ({name: getattr(one, name) for name in _FIELDS},)))
+copyreg.pickle(native.Bank, lambda bank: (_bank, (bank.save(),)))

@@ -40,7 +40,7 @@ class Carlson {
   }
 
  private:
-  WholeVector<D> shrinks_, shares_;  // of every row
+  Vector<D> shrinks_, shares_;  // of every row
 
   // Quotients and roots, of four rows side by side.
   template <class At>

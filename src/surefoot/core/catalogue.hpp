@@ -28,14 +28,18 @@ struct Catalogue {
   Rows<D> rows() const { return {values.data(), columns.actions, dim}; }
   int actions() const { return columns.actions; }
 
-  void assign(Rows<D> given, const Ridge<D>& ridge) {
-    values.assign(given.first, given.first + static_cast<std::ptrdiff_t>(given.count) * given.dim());
-    dim = given.dim();
-    columns.assign(given);
+  void assign(Rows<D> rows, const Ridge<D>& ridge) {
+    copy(rows);
     begin(ridge);
   }
 
-  // Scores of rows and columns that are there.
+  void copy(Rows<D> rows) {
+    values.assign(rows.first, rows.first + static_cast<std::ptrdiff_t>(rows.count) * rows.dim());
+    dim = rows.dim();
+    columns.assign(rows);
+  }
+
+  // Scores of the rows that were copied.
   void begin(const Ridge<D>& ridge) {
     scores.resize(actions());
     score(ridge, Solo{});

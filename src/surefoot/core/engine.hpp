@@ -54,12 +54,12 @@ struct Late {
   std::vector<double> features;
 };
 
-// Whether a policy can tell that it is far ahead of its floor. Of teams that have lanes of one GPU's warp, those that
-// do not ask wait for those that do; it pays where the answer takes long, since several lanes have a part of it each.
+// Whether a policy can tell that it is far ahead of its floor. Not on a GPU: of the teams of a warp, those that do not
+// ask would wait for those that do.
 template <class P, class Team>
 inline constexpr bool LEADS = [] {
   if constexpr (requires { &P::lead; }) {
-    return !std::is_same_v<typename Team::Number, double> || IS_DEALT<P::Dim>;
+    return !std::is_same_v<typename Team::Number, double>;
   } else {
     return false;
   }

@@ -9,7 +9,7 @@ namespace surefoot {
 
 // L; false where V is not positive definite in floating point. Rows of L begin where it was told that they do.
 template <int D>
-bool cholesky(const WholeMatrix<D>& gram, WholeMatrix<D>& lower) {
+bool cholesky(const Matrix<D>& gram, Matrix<D>& lower) {
   const int d = gram.dim();
   for (int i = 0; i < d; ++i) {
     const int from = lower.from(i);
@@ -29,7 +29,7 @@ bool cholesky(const WholeMatrix<D>& gram, WholeMatrix<D>& lower) {
 
 // The inverse of L, of which only the lower triangle is read and written.
 template <int D>
-void invert(const WholeMatrix<D>& lower, WholeMatrix<D>& inverse) {
+void invert(const Matrix<D>& lower, Matrix<D>& inverse) {
   const int d = lower.dim();
   inverse.fill(0.0);
   for (int i = 0; i < d; ++i) {
@@ -185,9 +185,9 @@ struct LargestSums {
 };
 
 template <int D>
-LargestSums largest_sums(const WholeMatrix<D>& inverse, const WholeMatrix<D>& lower, int first = 0) {
+LargestSums largest_sums(const Matrix<D>& inverse, const Matrix<D>& lower, int first = 0) {
   const int d = lower.dim();
-  WholeVector<D> rows(d), columns(d);  // row sums of |L|, column sums of |M|
+  Vector<D> rows(d), columns(d);  // row sums of |L|, column sums of |M|
   for (int i = 0; i < d; ++i) {
     for (int j = 0; j <= i; ++j) {
       rows[i] += std::fabs(lower(i, j));

@@ -7,69 +7,55 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from surefoot.errors import ConfigError
 
 MISSING = (
-    "The GPU engine needs NVIDIA's run-time compiler (NVRTC), but it was not found. Install it with "
-    "`pip install 'surefoot[gpu]'`."
+    "The GPU engine needs NVIDIA's run-time compiler (NVRTC) and standard library (libcu++), but they were not found. "
+    "Install them with `pip install 'surefoot[gpu]'`."
 )
 # No contraction and nothing but correctly rounded + - * / and sqrt: the bits of a CPU.
 OPTIONS = ("-std=c++20", "-default-device", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-w")
 # What a CPU must or must not inline is inlined on a GPU, where calls cost more, as this compiler spells it.
 INLINED, SPELLED = re.compile(r"\[\[gnu::(always_inline|noinline)\]\]( inline)?"), "__forceinline__"
 VERSIONS = ("13", "12")  # of CUDA, newest first
+# Where the core's standard headers lead to: libcu++ under its own names, and vectors in arenas.
+LIBRARY = (
+    "algorithm", "array", "bit", "cmath", "concepts", "cstddef", "cstdint", "cstring", "initializer_list", "limits",
+    "optional", "span", "string_view", "type_traits", "utility",
+)  # fmt: skip
+STANDARD = dict.fromkeys(LIBRARY, "std.hpp") | dict.fromkeys(("deque", "vector"), "arena_vector.hpp")
 
 
-def sources(*, dealt: bool = False) -> dict[str, str]:
+def sources() -> dict[str, str]:
     """The headers that the compiler sees, by the names in their `#include` lines.
 
-    A header of the folder `gpu` stands in the place of the core's of the same name, and so does one of `gpu/dealt`
-    where vectors are dealt to lanes; what it replaces is then found under `core/`. `gpu/std` holds as much of the
-    standard library as the core uses.
+    A header of the folder `gpu` replaces the core's of the same name.
     """
     core = files("surefoot.core")
-    gpu = core / "gpu"
-    found: dict[str, str] = {}
-    for folder, endings in ((core, (".hpp",)), (gpu, (".hpp",)), (gpu / "std", ("",))):
-        found |= _texts(folder, endings)
-    if dealt:
-        own = _texts(gpu / "dealt", (".hpp",))
-        found |= {f"core/{name}": found[name] for name in own if name in found} | own
-    return found
-
-
-def _texts(folder: Traversable, endings: tuple[str, ...]) -> dict[str, str]:
-    return {
-        entry.name: INLINED.sub(SPELLED, entry.read_text(encoding="utf-8"))
-        for entry in _files(folder)
-        if entry.name.endswith(endings)
-    }
-
-
-def _files(folder: Traversable) -> Iterator[Traversable]:
-    return (entry for entry in sorted(folder.iterdir(), key=lambda entry: entry.name) if entry.is_file())
+    headers = {name: f'#include "{header}"\n' for name, header in STANDARD.items()}
+    for folder in (core, core / "gpu"):
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".hpp"):
+                headers[file.name] = INLINED.sub(SPELLED, file.read_text(encoding="utf-8"))
+    return headers
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One kind of engine: the policy that it plays, and how the device shares its work.
+    """What a program is compiled for.
 
     policy: the type of the policy in the core, such as "Clucb"
     radius: the kind of radius, by its number in the core
     is_fixed: whether the world has the same rows in every round
-    dim: the dimension that it is compiled for; -1 for any, as in the core
+    dim: the dimension of the world
     team: lanes that play one run
     block: threads that are started together
-    blocks: how many of those a multiprocessor must have registers for
     task_bytes, rounds_bytes: sizes of the two structs, as the host writes them
-    shared_bytes: memory of a block that its threads share
-    dealt: whether the coordinates of vectors are dealt to the lanes of a team
     """
 
     policy: str
@@ -78,27 +64,15 @@ class Engine:
     dim: int
     team: int
     block: int
-    blocks: int
     task_bytes: int
     rounds_bytes: int
-    shared_bytes: int
-    dealt: bool = False
 
     def options(self, architecture: str) -> tuple[str, ...]:
-        """What the compiler is told; the architecture is that of a device, such as "sm_90"."""
-        given = {
-            "POLICY": self.policy,
-            "RADIUS": self.radius,
-            "IS_FIXED": str(self.is_fixed).lower(),
-            "DIM": self.dim,
-            "TEAM": self.team,
-            "BLOCK": self.block,
-            "BLOCKS": self.blocks,
-            "TASK_BYTES": self.task_bytes,
-            "ROUNDS_BYTES": self.rounds_bytes,
-            "SHARED_BYTES": self.shared_bytes,
+        """Options of the compiler; the architecture is that of a device, such as "sm_90"."""
+        constants = {
+            name.upper(): int(value) if isinstance(value, bool) else value for name, value in asdict(self).items()
         }
-        return (*OPTIONS, f"-arch={architecture}", *(f"-D{name}={value}" for name, value in given.items()))
+        return (*OPTIONS, f"-arch={architecture}", *(f"-D{name}={value}" for name, value in constants.items()))
 
 
 def source() -> str:
@@ -109,7 +83,7 @@ def source() -> str:
 def program(engine: Engine, architecture: str) -> Path:
     """The file with an engine for one architecture, compiled at its first use."""
     options, text = engine.options(architecture), source()
-    headers, compiler = sources(dealt=engine.dealt), Compiler()
+    headers, compiler = sources(), Compiler()
     parts = [text, *options, *(part for header in headers.items() for part in header), str(compiler.version)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     kept = _elsewhere.get(key, cache_folder() / f"{key}.cubin")
@@ -151,29 +125,30 @@ def _is_ours(path: Path) -> bool:
 
 
 class Compiler:
-    """NVRTC through its C interface."""
+    """NVRTC through its C interface, with libcu++ beside it."""
 
     def __init__(self) -> None:
-        self._library = _library()
+        self._library, self._includes = _library(), _includes()
         major, minor = ctypes.c_int(), ctypes.c_int()
         self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
-        self.version = (major.value, minor.value)
+        self.version = (major.value, minor.value, (self._includes / "cuda/std/__cccl/version.h").read_text())
 
     def compile(self, text: str, headers: Mapping[str, str], options: Sequence[str], *, kind: str = "CUBIN") -> bytes:
         """Machine code for the architecture that the options name, or with kind "PTX" what it is made of."""
         names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
         texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
-        given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        options = (*options, f"-I{self._includes}")
+        flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         handle = ctypes.c_void_p()
-        made = ctypes.byref(handle)
-        self._call("nvrtcCreateProgram", made, text.encode(), b"play.cu", len(headers), texts, names)
+        pointer = ctypes.byref(handle)
+        self._call("nvrtcCreateProgram", pointer, text.encode(), b"play.cu", len(headers), texts, names)
         try:
-            if self._library.nvrtcCompileProgram(handle, len(options), given):
+            if self._library.nvrtcCompileProgram(handle, len(options), flags):
                 log = self._read(handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-                raise ConfigError(f"The GPU engine must compile, but NVRTC {self.version} says:\n{log[:4000]}")
+                raise ConfigError(f"The GPU engine must compile, but NVRTC {self.version[:2]} says:\n{log[:4000]}")
             return self._read(handle, kind)
         finally:
-            self._call("nvrtcDestroyProgram", made)
+            self._call("nvrtcDestroyProgram", pointer)
 
     def _read(self, handle: ctypes.c_void_p, what: str) -> bytes:
         size = ctypes.c_size_t()
@@ -191,24 +166,33 @@ class Compiler:
 @cache
 def _library() -> ctypes.CDLL:
     """NVRTC from the Python package that brings it, or from a CUDA toolkit."""
-    for path in _candidates():
+    names = [name for version in VERSIONS for name in (f"lib/libnvrtc.so.{version}", f"lib64/libnvrtc.so.{version}")]
+    for path in [*_candidates("nvidia.cuda_nvrtc", names), *(Path(f"libnvrtc.so.{version}") for version in VERSIONS)]:
         try:
-            return ctypes.CDLL(path)
+            return ctypes.CDLL(str(path))
         except OSError:
             continue
     raise ConfigError(MISSING)
 
 
-def _candidates() -> Iterator[str]:
-    for package in ("nvidia.cu13", "nvidia.cuda_nvrtc"):
+@cache
+def _includes() -> Path:
+    """The folder with the headers of libcu++, from the same places."""
+    for path in _candidates("nvidia.cuda_cccl", ("include/cccl", "include")):
+        if (path / "cuda" / "std" / "span").is_file():
+            return path
+    raise ConfigError(MISSING)
+
+
+def _candidates(package: str, names: Sequence[str]) -> Iterator[Path]:
+    """Paths of those names in the packages of CUDA 13 and 12, and in a toolkit."""
+    folders: list[Path] = []
+    for name in ("nvidia.cu13", package):
         try:
-            spec = importlib.util.find_spec(package)
+            spec = importlib.util.find_spec(name)
         except ModuleNotFoundError:
             continue
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            yield from (str(path) for path in sorted(Path(folder, "lib").glob("libnvrtc.so.*"), reverse=True))
-    for version in VERSIONS:
-        yield f"libnvrtc.so.{version}"
-        for root in (os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
-            if root:
-                yield str(Path(root, "lib64", f"libnvrtc.so.{version}"))
+        folders += map(Path, (spec.submodule_search_locations or ()) if spec else ())
+    roots = [root for root in (os.environ.get("CUDA_PATH"), "/usr/local/cuda") if root]
+    for folder in (*folders, *map(Path, roots)):
+        yield from (folder / name for name in names)

@@ -27,10 +27,6 @@ inline constexpr int NARROW = __BIGGEST_ALIGNMENT__ / sizeof(float);  // single 
 using SingleLanes = float __attribute__((vector_size(NARROW * sizeof(float))));
 using SingleQuad = float __attribute__((vector_size(4 * sizeof(float))));
 
-// Whether the coordinates of a vector are dealt to the lanes of a team, which is so on a GPU alone.
-template <int D>
-inline constexpr bool IS_DEALT = false;
-
 // One number, or several.
 template <class Number>
 Number take(const double* x) {
@@ -57,9 +53,6 @@ Number absolute(Number x) {
 inline double root(double x) { return std::sqrt(x); }
 // Asks for what is read later; a CPU sees by itself what is read one after the other.
 inline void fetch_ahead(const double*) {}
-
-// Named for lanes of a GPU, which have it without a branch (`gpu/dealt/quotient.hpp`).
-inline double quotient(double x, double y) { return x / y; }
 
 template <class Number>
 inline Number root(Number x) {

@@ -81,7 +81,7 @@ class Lead {
 
   // After the reward of the round came.
   [[gnu::always_inline]] void learn(const typename Ridge<D>::Change& change, double reward) {
-    const double width = change.width(), mean = reward - change.error * quotient(1.0, change.gain);
+    const double width = change.width(), mean = reward - change.error * (1.0 / change.gain);
     const double moved = std::fabs(change.error) * width;
     width_ += width;
     level_ += mean - GUARD * (std::fabs(mean) + std::fabs(reward)) - moved * width_;

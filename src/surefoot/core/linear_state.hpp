@@ -4,7 +4,6 @@
 
 #include "ascent.hpp"
 #include "catalogue.hpp"
-#include "declared_apart.hpp"
 #include "fresh_rows.hpp"
 #include "likelihood.hpp"
 #include "paper_radii.hpp"
@@ -70,7 +69,7 @@ struct LinearState {
   double radius() { return radius(false, Solo{}); }
   template <class Team>
   [[gnu::always_inline]] double radius(bool is_next, const Team& team) {
-    const bool is_by_count = settings.radius == Radius::paper && (!MAY_MISFIT || settings.misfit == 0.0);
+    const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
     return is_by_count ? radii.of(ridge.count, dim(), settings, is_next, team) : radius_of(settings, ridge);
   }
   template <class Question>
@@ -153,7 +152,7 @@ template <int D, class Team>
 [[gnu::always_inline]] inline Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record,
                                                        const Team& team) {
   record.beta = state.radius(offer.is_next, team);
-  const double explored = MAY_EXPLORE ? state.settings.exploration : 0.0;
+  const double explored = state.settings.exploration;
   const double beta = state.likelihood ? state.optimism() : explored > 0.0 ? explored : record.beta;
   if constexpr (MAY_BE_FRESH) {
     if (!offer.is_catalogue)

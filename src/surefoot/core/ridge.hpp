@@ -43,7 +43,7 @@ struct Ridge {
   Vector<D> step;  // V^-1 x for the newest observation x and the V before it: what scores follow
   SumVector<D> moment;
   Gram<D> gram;
-  Vector<D, 2, false> scratch;
+  Vector<D, 2> scratch;
   Carlson<D> carlson;
   Blocks<D> blocks;
   double ridge;
@@ -125,7 +125,7 @@ struct Ridge {
     double gain, error;
 
     // ||x||_{V^-1} of the observation, before it came: 1 / gain - 1 is the leverage, which rounding could take below 0.
-    double width() const { return root(quotient(1.0, gain) - 1.0 + 4.0 * EPS); }
+    double width() const { return root(1.0 / gain - 1.0 + 4.0 * EPS); }
   };
 
   // Never inlined: loops that play many rounds have registers for themselves alone.
@@ -146,7 +146,7 @@ struct Ridge {
       leverage += entry * entry;
     });
     const double surprise = reward - dot(theta.data(), x.data(), d);
-    const Change change{quotient(1.0, 1.0 + leverage), quotient(surprise, 1.0 + leverage)};
+    const Change change{1.0 / (1.0 + leverage), surprise / (1.0 + leverage)};
     // Before theta and M change: what counts is the error of the prediction made without this reward.
     if constexpr (COUNTS_SURPRISES) {
       book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage, team);
@@ -169,9 +169,9 @@ struct Ridge {
 
   // V, once the rows that wait have entered it.
   template <class Team = Solo>
-  WholeMatrix<D> whole_gram(const Team& team = {}) {
+  Matrix<D> whole_gram(const Team& team = {}) {
     gram.fold(blocks, team);
-    WholeMatrix<D> whole(dim());
+    Matrix<D> whole(dim());
     for (int i = 0; i < dim(); ++i) {
       for (int j = 0; j < dim(); ++j) whole(i, j) = gram.at(i, j);
     }
@@ -197,13 +197,13 @@ struct Ridge {
     const int d = dim();
     gram.fold(blocks, team);
     age = 0.0;
-    std::vector<WholeMatrix<D>> fresh;
+    std::vector<Matrix<D>> fresh;
     LargestSums most;
     double log_det = 0.0;
     for (Span block{0, 0}; block.begin < d; block.begin = block.end) {
       block = blocks.at(block.begin);
       const int first = first_of(block), size = block.end - first;
-      WholeMatrix<D> lower(size), inverse(size);
+      Matrix<D> lower(size), inverse(size);
       if (!cholesky(gram_of(block), lower)) {
         fresh_drift = drift;  // the next attempt then waits until the drift has doubled
         return false;
@@ -214,7 +214,7 @@ struct Ridge {
       for (int i = block.begin - first; i < size; ++i) log_det += 2.0 * log_of(lower(i, i) / std::sqrt(ridge));
       fresh.push_back(std::move(inverse));
     }
-    for (Span block{0, 0}; const WholeMatrix<D>& inverse : fresh) {
+    for (Span block{0, 0}; const Matrix<D>& inverse : fresh) {
       block = blocks.at(block.end);
       const int first = first_of(block);
       for (int i = block.begin; i < block.end; ++i) {
@@ -240,16 +240,16 @@ struct Ridge {
 
  private:
   // M b: an observation changes that of its own block alone, unless M is new throughout.
-  WholeVector<D> projected_;
+  Vector<D> projected_;
   bool is_new_ = false;
 
   // Where the copy of a block begins: at a group of eight, so that sums over it keep their order.
   static int first_of(Span block) { return D == any ? block.begin & ~7 : 0; }
 
   // A block of V; what stands before it, up to a group of eight, is none of its own.
-  WholeMatrix<D> gram_of(Span block) const {
+  Matrix<D> gram_of(Span block) const {
     const int first = first_of(block);
-    WholeMatrix<D> part(block.end - first);
+    Matrix<D> part(block.end - first);
     for (int i = first; i < block.begin; ++i) part(i - first, i - first) = 1.0;
     for (int i = block.begin; i < block.end; ++i) {
       for (int j = block.begin; j < block.end; ++j) part(i - first, j - first) = gram.at(i, j);
@@ -297,7 +297,7 @@ struct Ridge {
   template <class Team>
   double center_error(View<D> x, const Team& team) {
     const int d = dim();
-    const WholeMatrix<D> whole = whole_gram(team);
+    const Matrix<D> whole = whole_gram(team);
     double reach = 0.0, square = 0.0;
     for (int i = 0; i < d; ++i) reach += std::sqrt(whole(i, i)) * std::fabs(theta[i]);
     for (int i = 0; i < d; ++i) {

@@ -155,7 +155,7 @@ struct ShortList {
     travel = 0.0;
     missed = 0;
     // In the paper's dimension scoring again costs nothing.
-    most_kept_ = D == any ? d / 2 : 0;
+    most_kept_ = D == 4 ? 0 : d / 2;
   }
 };
 

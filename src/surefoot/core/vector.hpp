@@ -21,8 +21,8 @@ inline constexpr std::size_t alignment = D != any && D % 4 == 0 ? 4 * sizeof(dou
 template <int D>
 using View = std::span<const double, D == any ? std::dynamic_extent : static_cast<std::size_t>(D)>;
 
-// So many numbers: `Each` of them for every unit of the dimension. On a GPU four lanes may have one each (`IsDealt`).
-template <int D, int Each = 1, bool IsDealt = IS_DEALT<D>>
+// So many numbers: `Each` of them for every unit of the dimension.
+template <int D, int Each = 1>
 class Vector {
  public:
   explicit Vector(int dim) {
@@ -57,7 +57,7 @@ Number part(std::span<const double, N> row, int i) {
   return take<Number>(row.data() + i);
 }
 
-template <int D, bool IsDealt = IS_DEALT<D>>
+template <int D>
 class Matrix {
  public:
   explicit Matrix(int dim) : dim_(dim), stride_((dim + WIDE - 1) / WIDE * WIDE) {
@@ -113,12 +113,6 @@ class Matrix {
   struct Nothing {};
   [[no_unique_address]] std::conditional_t<D == any, std::vector<int>, Nothing> begins_;
 };
-
-// What every lane has whole.
-template <int D>
-using WholeVector = Vector<D, 1, false>;
-template <int D>
-using WholeMatrix = Matrix<D, false>;
 
 // Rows of features, which belong to somebody else.
 template <int D>

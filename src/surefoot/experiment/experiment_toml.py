@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from surefoot.arrays import Matrix, positive
+from surefoot.atomic_files import whole_file
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment.policy_by_name import policy_kind
 from surefoot.experiment.question import Question
@@ -29,7 +30,6 @@ from surefoot.hints import nearest
 from surefoot.linear.encoding import CategoricalColumn, Column, Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import FeatureMap, OneHot, map_of
 from surefoot.policies import Policy
-from surefoot.simulation.atomic_files import whole_file
 
 if TYPE_CHECKING:
     from surefoot.simulation.policy_specs import Spec

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from surefoot._lazy import lazy
 
 if TYPE_CHECKING:
-    from surefoot.learners.callable_learner import CallableLearner as CallableLearner
     from surefoot.learners.guarded_learner import GuardedLearner as GuardedLearner
+    from surefoot.learners.learner import CallableLearner as CallableLearner
     from surefoot.learners.learner import Learner as Learner
     from surefoot.learners.learner import Proposal as Proposal
     from surefoot.learners.learner import SamplingLearner as SamplingLearner
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "callable_learner": ("CallableLearner",),
         "guarded_learner": ("GuardedLearner",),
-        "learner": ("Learner", "Proposal", "SamplingLearner", "StatefulLearner"),
+        "learner": ("CallableLearner", "Learner", "Proposal", "SamplingLearner", "StatefulLearner"),
         "linear_learner": ("LinearLearner",),
         "onnx_learner": ("OnnxLearner",),
         "sklearn_learner": ("SklearnLearner",),

@@ -1,19 +1,176 @@
 """A learner under a guard: it proposes, the coin decides, and it learns from what was played."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
-from surefoot.arrays import count
-from surefoot.errors import ConfigError, StateError
-from surefoot.learners.asked_proposal import asked, propensity
-from surefoot.learners.learner import Learner, StatefulLearner
-from surefoot.learners.learner_reward import Combine, LearnerReward
-from surefoot.learners.offered_actions import position_of
-from surefoot.learners.pending_rounds import PendingRounds, PlayedRound
+from surefoot.arrays import count, finite
+from surefoot.errors import ConfigError, InputError, StateError
+from surefoot.hints import nearest
+from surefoot.learners.learner import Learner, Proposal, StatefulLearner, position_of
 from surefoot.policies.base_policy import Round
 from surefoot.policies.decision import round_of
 from surefoot.policies.guard import Guard
 from surefoot.policies.guard_decision import GuardDecision
+from surefoot.safety.metric import Metric
+from surefoot.values import Value
+
+Settled: TypeAlias = float | None  # the reward; None where there will be none
+
+
+class PlayedRound(Value, frozen=True):
+    """What a learner will be told of a round, but for its reward."""
+
+    context: Any
+    actions: Sequence[Any]
+    action: Any
+    probability: float
+
+
+class PendingRounds:
+    """The open rounds of a guarded learner, oldest first.
+
+    most: rounds kept; beyond it the oldest is forgotten, so that rewards that never come cannot fill the memory
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.forgotten = most, 0
+        self._open: dict[int, PlayedRound] = {}
+        self._settled: dict[int, Settled] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._open)
+
+    def open(self, round_: int, played: PlayedRound) -> None:
+        """Remember a round."""
+        self._open[round_] = played
+        if len(self._open) > self.most:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            self._settled.pop(oldest, None)
+            self.forgotten += 1
+
+    def settle(self, round_: int, reward: Settled) -> None:
+        """Take the reward of a round, unless the round was forgotten."""
+        if round_ in self._open:
+            self._settled[round_] = reward
+
+    def settle_closed(self, is_open: Callable[[int], bool], reward: Settled) -> None:
+        """Settle every round that the guard has closed by itself, oldest first up to one that is open."""
+        for round_ in self._open:
+            if round_ not in self._settled:
+                if is_open(round_):
+                    return
+                self._settled[round_] = reward
+
+    def take(self) -> tuple[PlayedRound, Settled] | None:
+        """Remove the oldest round, if it is settled."""
+        oldest = next(iter(self._open), None)
+        if oldest is None or oldest not in self._settled:
+            return None
+        return self._open.pop(oldest), self._settled.pop(oldest)
+
+    def state(self) -> list[dict[str, Any]]:
+        """Plain data, as far as contexts and actions are, from which `restore` makes the same."""
+        return [
+            {
+                "round": round_,
+                **{name: getattr(played, name) for name in PlayedRound.__struct_fields__},
+                **({"reward": self._settled[round_]} if round_ in self._settled else {}),
+            }
+            for round_, played in self._open.items()
+        ]
+
+    def restore(self, saved: Sequence[Mapping[str, Any]], *, forgotten: int) -> None:
+        """Take back what `state` gave."""
+        self.forgotten = forgotten
+        for one in saved:
+            self._open[int(one["round"])] = PlayedRound(*(one[name] for name in PlayedRound.__struct_fields__))
+            if "reward" in one:
+                self._settled[int(one["round"])] = one["reward"]
+
+
+Combine: TypeAlias = Callable[[Mapping[str, float]], float]
+
+HINT = "It is what the learner maximises."
+
+
+class LearnerReward:
+    """The one number that the learner maximises, from the rewards of a round.
+
+    objective: a metric's name, or a function of all of them; None where there is but one
+    """
+
+    def __init__(self, metrics: Mapping[str, Metric], objective: str | Combine | None) -> None:
+        self._metrics = metrics
+        self._combine = objective if callable(objective) else None
+        self._name = next(iter(metrics))
+        if self._combine is None:
+            self._name = self._read_name(objective)
+        # Of a round whose reward never came; None where nothing was declared for it.
+        is_declared = all(metric.default is not None for metric in metrics.values())
+        self.default = self.read({}) if is_declared else None
+
+    def _read_name(self, objective: Any) -> str:
+        names = ", ".join(self._metrics)
+        if objective is None and len(self._metrics) > 1:
+            raise ConfigError(f"`reward` must say which metric the learner maximises: one of {names}, or a function.")
+        name = self._name if objective is None else objective
+        if name not in self._metrics:
+            raise ConfigError(f"`reward` must be one of {names}, but got {name!r:.80}. {nearest(str(name), names)}")
+        if self._metrics[name].kind == "ceiling":
+            raise ConfigError(
+                f"A learner maximises, but {name!r} has a ceiling. "
+                f"Give a function, such as reward=lambda rewards: 1 - rewards[{name!r}]."
+            )
+        return str(name)
+
+    def read(self, reward: Any) -> float | None:
+        """The learner's number, or None where its metric is missing and has no default."""
+        values = reward if isinstance(reward, Mapping) else {next(iter(self._metrics)): reward}
+        rewards = {name: one.default for name, one in self._metrics.items() if one.default is not None} | dict(values)
+        if self._combine is not None:
+            return finite("reward", self._combine(rewards), hint=HINT)
+        return finite("reward", rewards[self._name], hint=HINT) if self._name in rewards else None
+
+
+Odds: TypeAlias = Sequence[float] | None
+
+WHAT = "The learner's proposal"
+
+
+def propose(learner: Learner, context: Any, offered: list[Any]) -> tuple[int, Odds]:
+    """The place of the proposal among the actions, and the probabilities it was drawn with; None if it was certain."""
+    # Learners get copies of the list: one that sorts it must not move the places of the actions.
+    sample = getattr(learner, "sample", None)
+    if sample is None:
+        return position_of(offered, learner.propose(context, list(offered)), what=WHAT), None
+    proposal = sample(context, list(offered))
+    if not isinstance(proposal, Proposal) or len(proposal.probabilities) != len(offered):
+        raise InputError(
+            f"`sample` must return a Proposal with {len(offered)} probabilities, but got {proposal!r:.80}."
+        )
+    place = position_of(offered, proposal.action, what=WHAT)
+    # Some room for learners that compute in single precision.
+    if not 0.0 < proposal.probabilities[place] <= 1.0 + 1e-6:
+        raise InputError(f"{WHAT} must have a probability in (0, 1], but got {proposal!r:.80}.")
+    return place, proposal.probabilities
+
+
+def propensity(odds: Sequence[float], played: int, today: int, share: float) -> float:
+    """Probability of the action played, over the learner's draw and the coin that lets its proposal in.
+
+    p(action) = share q(action) + (1 - share) [action is the baseline's]
+
+    The share depends on the past alone, so it is the same whatever the learner draws.
+
+    >>> round(propensity([0.5, 0.3, 0.2], 1, 0, share=0.1), 6), round(propensity([0.5, 0.3, 0.2], 0, 0, share=0.1), 6)
+    (0.03, 0.95)
+    """
+    return min(1.0, share * float(odds[played]) + (1.0 - share if played == today else 0.0))
+
 
 STATE_FORMAT = 1
 MAX_PENDING = 100_000
@@ -117,8 +274,8 @@ class GuardedLearner:
         offered = list(actions)
         today = position_of(offered, baseline, what="`baseline`")
         self._learn_due()  # before the round: a learner that fails here has cost nothing
-        proposal, odds = asked(self.learner, context, offered)
-        # A proposal that equals the baseline is played at share 0, so the share it was up against is asked for before.
+        proposal, odds = propose(self.learner, context, offered)
+        # A proposal that equals the baseline is played at share 0, so the share of the coin is read before that.
         share = self.guard.share if odds is not None and proposal == today and not hold else None
         decision = self.guard.decide(
             baseline=offered[today], proposal=offered[proposal], prediction=prediction, hold=hold
@@ -127,7 +284,7 @@ class GuardedLearner:
         probability = decision.probability
         if odds is not None:
             probability = propensity(odds, played, today, decision.share if share is None else share)
-        self._pending.opened(decision.round, PlayedRound(context, offered, offered[played], probability))
+        self._pending.open(decision.round, PlayedRound(context, offered, offered[played], probability))
         return decision
 
     def observe(self, decision: Round, reward: Any) -> None:
@@ -155,7 +312,7 @@ class GuardedLearner:
         self.guard.settlement.check_open(round_, self.guard.rounds, "observed")
         learned = self._reward.read(reward)
         self.guard.observe(round_, reward)
-        self._pending.settled(round_, learned)
+        self._pending.settle(round_, learned)
         self._learn_due()
 
     def abandon(self, decision: Round) -> None:
@@ -173,7 +330,7 @@ class GuardedLearner:
         """
         round_ = round_of(decision, self.guard.id)
         self.guard.abandon(round_)
-        self._pending.settled(round_, None)
+        self._pending.settle(round_, None)
         self._learn_due()
 
     def _learn_due(self) -> None:

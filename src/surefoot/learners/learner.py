@@ -1,8 +1,13 @@
-"""What a learner is: two methods. Anything that has them may act under a guard."""
+"""What a learner is: two methods. Anything that has them may act under a guard; a plain function may, too."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.errors import ConfigError, InputError
+from surefoot.policies.guard_settings import is_same
 from surefoot.values import Value
 
 
@@ -145,3 +150,68 @@ class StatefulLearner(Learner, Protocol):
         state : object
             Of a learner that was made with the same arguments.
         """
+
+
+class CallableLearner(Learner):
+    """A function that proposes and, if it learns, another that is told what came of it.
+
+    Parameters
+    ----------
+    propose : callable
+        Takes context and actions, and returns one of the actions.
+    learn : callable, optional
+        Takes what `Learner.learn` takes; left out, nothing is learned.
+
+    Raises
+    ------
+    ConfigError
+        If one of them cannot be called.
+
+    Examples
+    --------
+    >>> cheapest = CallableLearner(lambda context, actions: min(actions))
+    >>> cheapest.propose(None, [30, 20, 50])
+    20
+    """
+
+    def __init__(
+        self, propose: Callable[[Any, Sequence[Any]], Any], *, learn: Callable[..., None] | None = None
+    ) -> None:
+        for name, function in (("propose", propose), ("learn", learn)):
+            if not callable(function) and (name == "propose" or function is not None):
+                raise ConfigError(f"`{name}` must be a function, but got {function!r:.80}.")
+        self._propose, self._learn = propose, learn
+
+    def propose(self, context: Any, actions: Sequence[Any]) -> Any:
+        """The function's answer; see `Learner.propose`."""
+        return self._propose(context, actions)
+
+    def learn(self, context: Any, action: Any, reward: float, probability: float, *, actions: Sequence[Any]) -> None:
+        """Tell the other function; see `Learner.learn`."""
+        if self._learn is not None:
+            self._learn(context, action, reward, probability, actions=actions)
+
+
+def position_of(actions: Sequence[Any], action: Any, *, what: str = "An action") -> int:
+    """The place of an action, or an InputError that says `what` was none of them.
+
+    >>> position_of(["mail", "call"], "call")
+    1
+    """
+    for place, one in enumerate(actions):
+        if is_same(one, action):
+            return place
+    raise InputError(
+        f"{what} must be one of the {len(actions)} actions, but got {action!r:.80}. Nothing was played in this round."
+    )
+
+
+def draw(actions: Sequence[Any], probabilities: ArrayLike, rng: np.random.Generator) -> Proposal:
+    """One of the actions by their probabilities, which are brought to a sum of exactly 1."""
+    odds = np.asarray(probabilities, dtype=np.float64)
+    if odds.shape != (len(actions),) or not (odds >= 0.0).all() or not 0.99 < odds.sum() < 1.01:
+        raise InputError(f"Each of {len(actions)} actions must have a probability, but got {probabilities!r:.80}.")
+    # numpy refuses probabilities whose sum misses 1 by more than rounding.
+    odds = odds / odds.sum()
+    place = int(rng.choice(len(actions), p=odds))
+    return Proposal(actions[place], odds.tolist())

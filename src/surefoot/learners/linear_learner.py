@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from surefoot.errors import ConfigError
-from surefoot.learners.learner import StatefulLearner
-from surefoot.learners.offered_actions import position_of
+from surefoot.learners.learner import StatefulLearner, position_of
 from surefoot.policies.linear_policy import LinearPolicy
 
 Features: TypeAlias = Callable[[Any, Sequence[Any]], ArrayLike]

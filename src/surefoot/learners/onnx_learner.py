@@ -60,8 +60,8 @@ class OnnxLearner(StatefulLearner):
 
     @session.setter
     def session(self, session: Any) -> None:
-        opened = session if hasattr(session, "run") else _open(session)
-        inputs, outputs = opened.get_inputs(), [one.name for one in opened.get_outputs()]
+        model = session if hasattr(session, "run") else _open(session)
+        inputs, outputs = model.get_inputs(), [one.name for one in model.get_outputs()]
         if len(inputs) != 1 or (self._output is not None and self._output not in outputs):
             raise ConfigError(
                 f"The model must have one input and the output with the scores, {self._output or 'any'}, but has the "
@@ -69,7 +69,7 @@ class OnnxLearner(StatefulLearner):
             )
         self._input, self._dtype = inputs[0].name, np.float64 if "double" in inputs[0].type else np.float32
         self._scores = outputs[-1] if self._output is None else self._output
-        self._session = opened
+        self._session = model
 
     def propose(self, context: Any, actions: Sequence[Any]) -> Any:
         """The action with the highest score, the first of those that are equal; see `Learner.propose`."""
@@ -93,9 +93,9 @@ class OnnxLearner(StatefulLearner):
         InputError
             If the model does not score every action, or one of the scores is not finite.
         """
-        fed = np.asarray(self._feed(context, actions), dtype=self._dtype)
-        (found,) = self._session.run([self._scores], {self._input: fed})
-        scores = np.asarray(found, dtype=np.float64).ravel()
+        values = np.asarray(self._feed(context, actions), dtype=self._dtype)
+        (output,) = self._session.run([self._scores], {self._input: values})
+        scores = np.asarray(output, dtype=np.float64).ravel()
         if self._places is not None and scores.size == len(self._places):
             scores = scores[[self._place(action) for action in actions]]
         if scores.size != len(actions) or not np.isfinite(scores).all():

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, positive, real_array
+from surefoot.arrays import Matrix, Vector, finite, positive, real_array
 from surefoot.errors import ConfigError, InputError
-from surefoot.learners.exploration import draw, epsilon_greedy, read_epsilon
-from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner
+from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner, draw
 
 try:
     from sklearn.base import clone, is_classifier
@@ -166,3 +165,24 @@ def _fit_step(model: Any, row: Matrix, target: list[Any], settings: dict[str, An
             step.partial_fit(row)
         row = step.transform(row)
     model.steps[-1][1].partial_fit(row, target, **settings)
+
+
+def read_epsilon(epsilon: Any) -> float:
+    """A share of proposals that are drawn at random."""
+    value = finite("epsilon", epsilon, hint="epsilon is the share of proposals that are drawn at random.")
+    if not 0.0 <= value <= 1.0:
+        raise ConfigError(f"`0 <= epsilon <= 1` must hold, but got {epsilon!r}. 0.05 explores in 5% of the proposals.")
+    return value
+
+
+def epsilon_greedy(scores: Vector, epsilon: float) -> Vector:
+    """The best action, in a share epsilon any; those that are equally good share evenly.
+
+    >>> epsilon_greedy(np.array([0.2, 0.9, 0.9, 0.1]), 0.2).tolist()
+    [0.05, 0.45, 0.45, 0.05]
+    """
+    if np.isnan(scores).any():
+        raise InputError(f"Every action must have a score, but got {scores}. The model may have seen too little.")
+    best = scores == scores.max()
+    shares: Vector = epsilon / scores.size + (1.0 - epsilon) * best / best.sum()
+    return shares

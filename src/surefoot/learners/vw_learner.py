@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import ConfigError
-from surefoot.learners.exploration import draw
-from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner
-from surefoot.learners.offered_actions import position_of
+from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner, draw, position_of
 
 try:
     import vowpalwabbit
@@ -108,13 +106,13 @@ def examples(context: Any, actions: Sequence[Any]) -> list[str]:
     >>> examples({"hour": 9, "city": "New York"}, ["mail", {"price": 2.5}])
     ['shared |c hour:9 city=New_York', '|a value=mail', '|a price:2.5']
     """
-    return [f"shared |{CONTEXT} {written(context)}", *(f"|{ACTION} {written(action)}" for action in actions)]
+    return [f"shared |{CONTEXT} {feature_text(context)}", *(f"|{ACTION} {feature_text(action)}" for action in actions)]
 
 
-def written(value: Any) -> str:
+def feature_text(value: Any) -> str:
     """Features in Vowpal Wabbit's text format: numbers by their size, all else by name.
 
-    >>> written([0.5, 0, -2]), written("a|b:c"), written(None)
+    >>> feature_text([0.5, 0, -2]), feature_text("a|b:c"), feature_text(None)
     ('0:0.5 2:-2', 'value=a_b_c', '')
     """
     if value is None:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from surefoot.core.native_guard import GuardBooks, available
+from surefoot.core.native import GuardBooks, available
 from surefoot.errors import InputError
 from surefoot.leases.base_coordinator import BaseCoordinator
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound, check_guard, leased_state

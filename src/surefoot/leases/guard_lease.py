@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.core.native_guard import Bank
+from surefoot.core.native import Bank
 from surefoot.errors import ConfigError
 from surefoot.policies import Guard
 from surefoot.policies.decision import Source

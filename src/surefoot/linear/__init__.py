@@ -4,7 +4,7 @@ from surefoot.linear.actions import ActionSet, Catalogue, EuclideanBall, Optimum
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot, Shared
 from surefoot.linear.nested import Nested, Split
-from surefoot.linear.theta_length import bound_theta
+from surefoot.linear.radius import bound_theta
 
 __all__ = [
     "ActionSet",

@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,9 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite_array, positive, real_array
 from surefoot.errors import AssumptionError, InputError, SolverError
+from surefoot.linear.convex import maximise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.linear.linear_program import maximise
-from surefoot.linear.scores import LENGTH_TOLERANCE
-from surefoot.linear.trust_region import furthest
 
-ConfidenceSet = Ball | Ellipsoid
 INSIDE = 1e-9  # how far outside a set a point may lie, relative to the set's size, and still count as inside
 EMPTY_POLYTOPE = "`matrix x <= limits` must have a solution, but no point satisfies it."
 MOST_BASES = 20_000  # vertex enumeration tries every choice of dim inequalities, up to this many
@@ -70,7 +68,7 @@ class ActionSet(ABC):
         """Length of the longest feature vector in the set."""
 
     @abstractmethod
-    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+    def optimistic(self, confidence: Ball | Ellipsoid) -> Optimum:
         """The feature vector with the largest <theta, phi> over a confidence set.
 
         Parameters
@@ -139,7 +137,7 @@ class RowSet(ActionSet):
         """The length of the longest row."""
         return float(np.linalg.norm(self.rows, axis=1).max())
 
-    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+    def optimistic(self, confidence: Ball | Ellipsoid) -> Optimum:
         """The row with the largest upper bound, the first one on a tie."""
         uppers = [confidence.upper(row) for row in self.rows]
         best = int(np.argmax(uppers))
@@ -212,7 +210,7 @@ class Vertices(ActionSet):
         """Length of the longest vertex."""
         return self._corners.longest
 
-    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+    def optimistic(self, confidence: Ball | Ellipsoid) -> Optimum:
         """The vertex with the largest upper bound."""
         best = self._corners.optimistic(confidence)
         return Optimum(best.features, best.upper, "vertices")
@@ -228,8 +226,8 @@ class Vertices(ActionSet):
         weights = np.concatenate([np.ones(len(rows)), np.zeros(2 * self.dim)])
         limits = np.concatenate([(x - middle) / size, [1.0], np.zeros(weights.size)])
         matrix = np.vstack([sums, weights, -np.eye(weights.size)])
-        found = maximise(weights - 1.0, matrix, limits, equalities=self.dim + 1)
-        return found.status == "solved" and float((1.0 - weights) @ found.x) <= 1e-7
+        nearest = maximise(weights - 1.0, matrix, limits, equalities=self.dim + 1)
+        return nearest.status == "solved" and float((1.0 - weights) @ nearest.x) <= 1e-7
 
 
 class EuclideanBall(ActionSet):
@@ -269,7 +267,7 @@ class EuclideanBall(ActionSet):
         """Distance of the furthest point from the origin."""
         return float(np.linalg.norm(self.center)) + self.radius
 
-    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+    def optimistic(self, confidence: Ball | Ellipsoid) -> Optimum:
         """Maximise <theta, center> + radius ||theta|| over theta; the best phi lies on the sphere, along theta."""
         if isinstance(confidence, Ball):
             length = float(np.linalg.norm(self.center))
@@ -339,7 +337,7 @@ class Polytope(ActionSet):
         """Length of the longest vertex or, where vertices are not enumerated, of the bounding box's furthest corner."""
         return self._corners.longest if self._corners is not None else self._box
 
-    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+    def optimistic(self, confidence: Ball | Ellipsoid) -> Optimum:
         """The best vertex, or the best of 2 dim linear programs."""
         if self._corners is not None:
             best = self._corners.optimistic(confidence)
@@ -377,14 +375,14 @@ class Polytope(ActionSet):
         return float(self._argmax(direction) @ direction)
 
     def _argmax(self, direction: Vector) -> Vector:
-        found = maximise(direction, self.matrix, self.limits)
-        if found.status == "empty":
+        best = maximise(direction, self.matrix, self.limits)
+        if best.status == "empty":
             raise InputError(EMPTY_POLYTOPE)
-        if found.status == "unbounded":
+        if best.status == "unbounded":
             raise InputError("A polytope must be bounded, but this one is not. Add limits, such as a box.")
-        if found.status == "failed":
-            raise SolverError(f"The linear program over the polytope ended without an answer: {found.solver_status}")
-        return found.x
+        if best.status == "failed":
+            raise SolverError(f"The linear program over the polytope ended without an answer: {best.solver_status}")
+        return best.x
 
 
 def _signed(edges: Matrix) -> list[tuple[Vector, float]]:
@@ -394,3 +392,97 @@ def _signed(edges: Matrix) -> list[tuple[Vector, float]]:
 def rows_in(features: ArrayLike | Catalogue) -> Matrix:
     """The rows of a question: those of a catalogue, or an array that is looked at."""
     return features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+
+
+LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share, for the rounding of D itself
+
+
+STEPS = 80  # bisection and golden-section steps; each stops earlier once the interval is a rounding error
+
+
+def furthest(center: Vector, whitener: Matrix, radius: float, *, linear: Vector, weight: float) -> tuple[Vector, float]:
+    """The theta of the ellipsoid with the largest <theta, linear> + weight ||theta||, and a bound on what it misses."""
+    squares, vectors = np.linalg.eigh(whitener @ whitener.T)
+    axes = radius * (vectors.T @ whitener)  # theta = center + u @ axes
+
+    def solve(scale: float) -> tuple[float, Vector]:
+        curvature = weight / scale
+        pull = axes @ (linear + curvature * center)
+        best, most = center, -math.inf
+        for u in _trust_region(curvature * radius**2 * squares, pull):
+            theta = center + u @ axes
+            value = float(theta @ linear) + weight * (float(theta @ theta) / scale + scale) / 2
+            if value > most:
+                best, most = theta, value
+        return most, best
+
+    reach = float(np.linalg.norm(center)) + radius * math.sqrt(max(squares[-1], 0.0))
+    # The minimum over s is taken at s = ||theta||, so no s beyond the reach is needed.
+    scale = reach if not linear.any() else _golden(lambda s: solve(s)[0], reach * 1e-6, reach)
+    bound, theta = solve(scale)
+    # With a linear part the climb may end at a local maximum: start from the ends of every axis, too.
+    starts = [theta] if not linear.any() else [theta, *(center + axes), *(center - axes)]
+    tops = [_climb(start, center, axes, linear, weight) for start in starts]
+    values = [float(top @ linear) + weight * float(np.linalg.norm(top)) for top in tops]
+    best = int(np.argmax(values))
+    gap = 0.0 if not linear.any() else max(0.0, bound - values[best])
+    return tops[best], gap
+
+
+def _trust_region(curvature: Vector, pull: Vector) -> list[Vector]:
+    """All candidates for the maximiser of u.diag(curvature).u / 2 + pull.u over ||u|| <= 1, curvature ascending."""
+    top = curvature[-1]
+    # Equal top eigenvalues differ by rounding; the whole eigenspace must count as the top.
+    is_top = curvature >= top * (1 - 1e-14)
+    if np.abs(pull[is_top]).max() <= 1e-14 * (np.abs(pull).max() + top):
+        rest = np.where(is_top, 0.0, pull / np.where(is_top, 1.0, top - curvature))
+        if rest @ rest < 1:  # the hard case: the rest of the length goes along the top axis, to either side
+            side = np.zeros_like(rest)
+            side[-1] = math.sqrt(1 - rest @ rest)
+            return [rest + side, rest - side]
+    # ||u|| falls as the shift grows, and at shift = ||pull|| it is at most 1.
+    low, high = 0.0, float(np.linalg.norm(pull))
+    for _ in range(STEPS):
+        shift = (low + high) / 2
+        if np.linalg.norm(pull / (top - curvature + shift)) > 1:
+            low = shift
+        else:
+            high = shift
+    # `high`, for at low = 0 a denominator may be 0.
+    u = pull / (top - curvature + high)
+    unit: Vector = u / np.linalg.norm(u)
+    return [unit]
+
+
+def _climb(theta: Vector, center: Vector, axes: Matrix, linear: Vector, weight: float) -> Vector:
+    """Polish: the objective is convex, so moving to the maximiser of its tangent never loses."""
+    for _ in range(STEPS):
+        length = float(np.linalg.norm(theta))
+        slope = axes @ (linear + (weight / length) * theta) if length > 0 else axes @ linear
+        size = float(np.linalg.norm(slope))
+        if size == 0:
+            return theta
+        moved = center + (slope / size) @ axes
+        if np.linalg.norm(moved - theta) <= 1e-15 * np.linalg.norm(moved):
+            return moved
+        theta = moved
+    return theta
+
+
+def _golden(function: Callable[[float], float], low: float, high: float) -> float:
+    """The minimiser of a convex function on an interval."""
+    ratio = (math.sqrt(5) - 1) / 2
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = function(a), function(b)
+    for _ in range(STEPS):
+        if high - low <= 1e-13 * high:
+            break
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = function(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = function(b)
+    return (low + high) / 2

@@ -17,7 +17,58 @@ from surefoot.values import Value
 EPS = 2.0**-53  # unit roundoff of float64
 
 
-class Ball(Value, frozen=True):
+class ConfidenceSet(Value, frozen=True):
+    """What the data leave possible for theta: its least and largest <theta, q> in any direction q."""
+
+    def support(self, q: ArrayLike) -> tuple[float, float]:
+        """Mean and spread of <theta, q> over the set.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        tuple of float
+            The middle of its range and half of its width, rounded up.
+        """
+        raise NotImplementedError
+
+    def lower(self, q: ArrayLike) -> float:
+        """The least <theta, q> over the set.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            Never above the true least value.
+        """
+        mean, spread = self.support(q)
+        return mean - spread
+
+    def upper(self, q: ArrayLike) -> float:
+        """The largest <theta, q> over the set.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            Never below the true largest value.
+        """
+        mean, spread = self.support(q)
+        return mean + spread
+
+
+class Ball(ConfidenceSet, frozen=True):
     """Every theta with ||theta|| <= radius: what is assumed before any data, C_1 in the paper.
 
     Parameters
@@ -64,38 +115,8 @@ class Ball(Value, frozen=True):
         """
         return self.radius
 
-    def lower(self, q: ArrayLike) -> float:
-        """The least <theta, q> over the ball.
 
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        float
-            Never above the true least value.
-        """
-        return -self.support(q)[1]
-
-    def upper(self, q: ArrayLike) -> float:
-        """The largest <theta, q> over the ball.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        float
-            Never below the true largest value.
-        """
-        return self.support(q)[1]
-
-
-class Ellipsoid(Value, frozen=True):
+class Ellipsoid(ConfidenceSet, frozen=True):
     """Every theta with ||theta - center||_V <= radius, where whitener^T whitener = V^-1.  (paper, eq. 5)
 
     Parameters
@@ -155,38 +176,6 @@ class Ellipsoid(Value, frozen=True):
         # The Frobenius norm, which is never below the spectral one.
         length = float(np.linalg.norm(self.center) + self.radius * np.linalg.norm(self.whitener))
         return length * (1.0 + 16.0 * dim * EPS)
-
-    def lower(self, q: ArrayLike) -> float:
-        """The least <theta, q> over the ellipsoid.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        float
-            Never above the true least value.
-        """
-        mean, spread = self.support(q)
-        return mean - spread
-
-    def upper(self, q: ArrayLike) -> float:
-        """The largest <theta, q> over the ellipsoid.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        float
-            Never below the true largest value.
-        """
-        mean, spread = self.support(q)
-        return mean + spread
 
 
 def snapshot(settings: Any, ridge: Any) -> Ball | Ellipsoid:

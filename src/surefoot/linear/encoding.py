@@ -8,20 +8,185 @@ Divided by the root of the number of columns, no context is longer than 1, so th
 holds in production too.
 """
 
+import datetime
+import difflib
 import hashlib
 import math
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from surefoot.arrays import Matrix, Vector, finite
 from surefoot.errors import ConfigError, InputError
-from surefoot.linear.context_keys import misspelt
-from surefoot.linear.labels import GAP, is_gap_word, is_missing, label_of, text_of
+
+GAP = "(missing)"  # the label of a gap
+GAP_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none"))  # what programs write where there is nothing
+MOST_DIGITS = sys.int_info.default_max_str_digits  # more of a whole number Python does not write
+TOO_LONG = f"A label must have at most {MOST_DIGITS:,} digits where it is a number, but got more. Send it as text."
+NO_TEXT = "A label must be text that UTF-8 can hold, but got {!r:.60}. Decode it where it comes from, or leave it out."
+HALVES = re.compile("[\ud800-\udfff]")  # of a pair that is one character in UTF-16
+WHOLE = re.compile(r"(-?\d+)\.0+", re.ASCII)  # a whole number with decimals
+
+
+def text_of(value: Any) -> str | None:
+    """A value as text, None where there is none.
+
+    >>> text_of(2.0), text_of(" 2.0 "), text_of(True), text_of(float("nan"))
+    ('2', '2', 'true', None)
+    """
+    if type(value) is not str:
+        if is_missing(value):
+            return None
+        value = _written(value)
+    text: str = value.strip()
+    if not text.isascii() and HALVES.search(text):
+        raise InputError(NO_TEXT.format(text))
+    whole = WHOLE.fullmatch(text)
+    text = text if whole is None else whole[1]
+    return "0" if text == "-0" else text
+
+
+def label_of(text: str | None) -> str:
+    """The label that a text stands for, where no list of labels says otherwise.
+
+    >>> label_of("True"), label_of("NA"), label_of("Pro")
+    ('true', '(missing)', 'Pro')
+    """
+    if text is None or (small := text.lower()) in GAP_WORDS:
+        return GAP
+    return small if small in ("true", "false") else text
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is none at all: None, NaN, or what pandas has in their place."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):  # pandas.NA, an array, a signalling NaN
+        return type(value).__name__ == "NAType" or (isinstance(value, Decimal) and value.is_nan())
+
+
+def is_gap_word(value: Any) -> bool:
+    """Whether a value is a text that stands for a gap."""
+    return isinstance(value, str) and value.strip().lower() in GAP_WORDS
+
+
+def _written(value: Any) -> str:
+    """What is no plain text, as a file would have it."""
+    if isinstance(value, str):
+        return str.__str__(value)  # an enumeration of texts would write its own name
+    if isinstance(value, Enum):
+        return _written(value.value)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (float, np.floating)):
+        # In as few digits as tell it from its neighbours, in the precision that it has.
+        return str(int(value)) if np.isfinite(value) and value == int(value) else str(value)
+    if isinstance(value, Decimal):
+        return _digits(value) if value.is_finite() else str(value)
+    if isinstance(value, (np.datetime64, datetime.datetime)):
+        return str(value).replace("T", " ")
+    if isinstance(value, (bytes, bytearray)):
+        try:
+            return bytes(value).decode("utf-8")
+        except UnicodeDecodeError:
+            raise InputError(NO_TEXT.format(bytes(value))) from None
+    if isinstance(value, (Mapping, Sequence, Set, np.ndarray)):
+        raise InputError(f"A label must be one text, number or truth value, but got a {type(value).__name__}.")
+    try:
+        return str(value)
+    except ValueError:  # a whole number of too many digits
+        raise InputError(TOO_LONG) from None
+
+
+def _digits(value: Decimal) -> str:
+    """All digits of a number: `normalize` would round to those of the decimal context."""
+    if max(value.adjusted(), -int(value.as_tuple().exponent)) >= MOST_DIGITS:
+        raise InputError(TOO_LONG)
+    text = format(value, "f")
+    return text.rstrip("0").removesuffix(".") if "." in text else text
+
+
+CLOSE = 0.8  # share of letters that a name and its slip have in common, by difflib
+AT_ONCE = 4_096  # keys that are looked at together, for memory
+MOST_COMPARED = 256  # keys that look near and are compared letter by letter, which takes time
+FEW, SHORT = 64, 2_048  # keys and letters of a context whose judgement is kept
+DIGITS, NO_LETTERS = re.compile(r"\d"), re.compile(r"[\W\d_]+")
+ONES = np.array([place.bit_count() for place in range(256)])
+
+Letters = NDArray[np.uint64]
+Slip = tuple[str, str]  # the key that came, and the column that was meant
+
+
+def misspelt(names: tuple[str, ...], keys: Collection[Any]) -> Slip | None:
+    """The first column that a key is a slip of the pen for, if there is one.
+
+    >>> misspelt(("age", "user_agent"), {"age": 30, "useragent": "curl"})
+    ('useragent', 'user_agent')
+    """
+    absent = tuple(name for name in names if name not in keys)
+    if not absent or len(keys) + len(absent) == len(names):
+        return None
+    known = set(names)
+    odd = tuple(key for key in keys if isinstance(key, str) and key not in known)
+    # The same keys come again and again, but what a stranger sends must not be kept whatever its size.
+    if len(odd) <= FEW and sum(map(len, odd)) <= SHORT:
+        return cached_slip(absent, odd)
+    return _slip(absent, odd)
+
+
+def _slip(absent: Sequence[str], odd: Sequence[str]) -> Slip | None:
+    names = [name.lower() for name in absent]
+    longest = max(map(len, names)) * (2 / CLOSE - 1)
+    keys = [key for key in odd if len(key) <= longest]
+    left = [MOST_COMPARED] * len(names)
+    for begin in range(0, len(keys), AT_ONCE):
+        block = [key.lower() for key in keys[begin : begin + AT_ONCE]]
+        for which, near in enumerate(_near(names, block)):
+            for place in near:
+                if left[which] and not _is_another(block[place], names[which]):
+                    left[which] -= 1
+                    if difflib.SequenceMatcher(None, block[place], names[which]).ratio() >= CLOSE:
+                        return keys[begin + place], absent[which]
+    return None
+
+
+cached_slip = lru_cache(maxsize=1024)(_slip)
+
+
+def _is_another(key: str, name: str) -> bool:
+    """Whether two names differ in their digits, and otherwise in nothing that can be read aloud."""
+    return NO_LETTERS.sub("", key) == NO_LETTERS.sub("", name) and DIGITS.findall(key) != DIGITS.findall(name)
+
+
+def _near(names: Sequence[str], keys: Sequence[str]) -> Iterator[NDArray[np.int64]]:
+    """For every name the keys that may be close, by the letters that one has and the other has not."""
+    lengths, letters = np.array([len(key) for key in keys]), _letters(keys)
+    for name, own in zip(names, _letters(names), strict=True):
+        least = CLOSE * (lengths + len(name)) / 2 - 1e-9  # letters in common, where they are close
+        lacking, beyond = _count(own & ~letters), _count(letters & ~own)
+        yield np.flatnonzero((lacking <= len(name) - least) & (beyond <= lengths - least))
+
+
+def _letters(texts: Sequence[str]) -> Letters:
+    """Which letters each text has, as bits: letters that share one make texts look nearer, never farther."""
+    codes = np.array(texts).view(np.uint32).reshape(len(texts), -1).astype(np.uint64)
+    bits = np.where(codes > 0, np.left_shift(np.uint64(1), codes & np.uint64(63)), np.uint64(0))
+    return np.asarray(np.bitwise_or.reduce(bits, axis=1))
+
+
+def _count(letters: Letters) -> NDArray[np.int64]:
+    return np.asarray(ONES[letters.view(np.uint8).reshape(-1, 8)].sum(axis=1))
+
 
 MOST_LEVELS = 64
 MOST_BUCKETS = 1024
@@ -201,22 +366,22 @@ class Encoder:
 
 def _value(part: Column, context: Mapping[str, Any], is_stored: bool) -> Any:
     """A context's value for a column: a gap where the log had some, and refused where it had none."""
-    given = context.get(part.name)
+    value = context.get(part.name)
     is_number = isinstance(part, NumericColumn)
-    if is_missing(given) or (is_number and part.has_gaps and is_gap_word(given)):
+    if is_missing(value) or (is_number and part.has_gaps and is_gap_word(value)):
         if not part.has_gaps:
             keys = ", ".join(sorted(map(repr, context))[:SHOWN])
             raise _missing(
-                part.name, f"got {given!r:.60}" if part.name in context else f"its keys are {keys or 'none'}"
+                part.name, f"got {value!r:.60}" if part.name in context else f"its keys are {keys or 'none'}"
             )
         return math.nan if is_number else None
     if is_number:
-        return finite(part.name, given, hint="The log had numbers there.")
-    text = text_of(given)
+        return finite(part.name, value, hint="The log had numbers there.")
+    text = text_of(value)
     if isinstance(part, CategoricalColumn) and not is_stored and part.refuses(text):
-        raise _missing(part.name, f"got {given!r:.60}, which stands for a gap")
+        raise _missing(part.name, f"got {value!r:.60}, which stands for a gap")
     return text
 
 
-def _missing(name: str, told: str) -> InputError:
-    return InputError(f"`context` must have a value for {name!r}, which the log always had, but {told}.")
+def _missing(name: str, got: str) -> InputError:
+    return InputError(f"`context` must have a value for {name!r}, which the log always had, but {got}.")

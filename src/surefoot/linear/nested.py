@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.cone import minimise
+from surefoot.linear.convex import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 
 EMPTY = 1e-6  # by how much, relative to the ball, a bound must be contradicted before the sets count as disjoint
@@ -204,17 +204,17 @@ class Nested:
         # Rounded once: pieces that nearly cancel would leave rounding that no bound covers.
         columns = zip(q, *(-piece for piece in parts.values()), strict=True)
         parts[0] = np.array([math.fsum(column) for column in columns])
-        kept = tuple((self.sets[i], piece) for i, piece in sorted(parts.items()))
-        return Split(math.fsum(known.lower(piece) for known, piece in kept), kept)
+        split = tuple((self.sets[i], piece) for i, piece in sorted(parts.items()))
+        return Split(math.fsum(known.lower(piece) for known, piece in split), split)
 
     def _solve(self, q: Vector, working: list[int]) -> tuple[Vector, list[tuple[int, Vector]]]:
         """Minimise <theta, q> over the working sets: the minimiser, and the dual's pieces of q."""
-        found = minimise(q, list(self._factors[working]), list(self._centers[working]))
-        pieces = list(zip(working, found.pieces, strict=True))
-        if found.is_empty:  # an ill-conditioned set may mislead the solver: its own split of 0 must prove it
+        minimum = minimise(q, list(self._factors[working]), list(self._centers[working]))
+        pieces = list(zip(working, minimum.pieces, strict=True))
+        if minimum.is_empty:  # an ill-conditioned set may mislead the solver: its own split of 0 must prove it
             self.is_empty |= self._certify(np.zeros(self.dim), pieces).value > 0.0
         # It only says which set joins next, so that a theta of NaN may be replaced by anything.
-        return np.nan_to_num(found.theta), pieces
+        return np.nan_to_num(minimum.theta), pieces
 
     def ellipsoids(self) -> Iterator[Ellipsoid]:
         """Every ellipsoid, oldest first."""
@@ -222,12 +222,12 @@ class Nested:
 
     def state(self) -> dict[str, Any]:
         """Plain arrays from which `restore` builds the same sets."""
-        kept = list(self.ellipsoids())
+        sets = list(self.ellipsoids())
         return {
-            "nested_centers": np.array([e.center for e in kept]).reshape(-1, self.dim),
-            "nested_whiteners": np.array([e.whitener for e in kept]).reshape(-1, self.dim, self.dim),
-            "nested_radii": np.array([e.radius for e in kept]),
-            "nested_observations": np.array([e.observations for e in kept], dtype=np.int64),
+            "nested_centers": np.array([e.center for e in sets]).reshape(-1, self.dim),
+            "nested_whiteners": np.array([e.whitener for e in sets]).reshape(-1, self.dim, self.dim),
+            "nested_radii": np.array([e.radius for e in sets]),
+            "nested_observations": np.array([e.observations for e in sets], dtype=np.int64),
             "nested_active": np.array(self._active, dtype=np.int64),
             "nested_is_empty": np.array(self.is_empty),
         }

@@ -12,7 +12,17 @@ from itertools import pairwise
 
 import polars as pl
 
-from surefoot.paper.sweep_rows import alphas_of, at_round, curve, last_checkpoint, number, of_world, section5_worlds
+from surefoot.paper.sweep_rows import (
+    alphas_of,
+    at_round,
+    curve,
+    horizon_of,
+    last_checkpoint,
+    number,
+    of_world,
+    runs_of,
+    section5_worlds,
+)
 
 SURE = 1.96  # standard errors that a difference must exceed
 SAME = 1e-9  # means closer than this are equal up to rounding
@@ -71,7 +81,7 @@ def _flat_start(table: pl.DataFrame) -> Claim:
 
 
 def _shorter_phase(table: pl.DataFrame) -> Claim:
-    rows = at_round(table, "CLUCB", "baseline_rounds", _horizon(table))
+    rows = at_round(table, "CLUCB", "baseline_rounds", horizon_of(table))
     falls, how = _falls(rows)
     open_ = [alpha for alpha in alphas_of(table, "CLUCB") if phase_end(table, alpha) is None]
     return Claim(
@@ -83,7 +93,7 @@ def _shorter_phase(table: pl.DataFrame) -> Claim:
 
 
 def _converges(table: pl.DataFrame) -> Claim:
-    horizon, shrunk, judged, open_, parts = _horizon(table), 0, 0, [], []
+    horizon, shrunk, judged, open_, parts = horizon_of(table), 0, 0, [], []
     for alpha in alphas_of(table, "CLUCB"):
         end = phase_end(table, alpha)
         if end is None or 2 * end > horizon:
@@ -113,7 +123,7 @@ def _lower_early(table: pl.DataFrame) -> Claim:
     part = 1 - _largest(rows) / lucb["mean"] if lucb["mean"] else 0.0
     return Claim(
         text="Figure 1, last observation: in the first few rounds, CLUCB's per-step regret is much lower than LUCB's.",
-        measured=f"Round {early}: LUCB {lucb['mean']:.3g} ± {_shown(lucb)}, CLUCB at most {_largest(rows):.3g}, "
+        measured=f"Round {early}: LUCB {lucb['mean']:.3g} ± {_plus_minus(lucb)}, CLUCB at most {_largest(rows):.3g}, "
         f"{abs(part):.0%} {'lower' if part >= 0 else 'higher'}; lower beyond the errors for {sum(lower)} of "
         f"{len(lower)} values of α.",
         holds=all(lower),
@@ -126,10 +136,10 @@ def _never_violates(table: pl.DataFrame) -> Claim:
     first = last_checkpoint(table, FIRST)
     rows = at_round(table, "CLUCB", "violated_share", first)
     broken = rows.filter(pl.col("mean") > 0)
-    runs = _count(table, "runs")
     return Claim(
         text="Figure 2: CLUCB satisfies the constraint in every one of the first 1,000 rounds, for every α.",
-        measured=f"{_largest(rows):.3%} of the first {first:,} rounds in violation at worst, over {runs:,} runs.",
+        measured=f"{_largest(rows):.3%} of the first {first:,} rounds in violation at worst, over "
+        f"{runs_of(table):,} runs.",
         holds=broken.is_empty() and not rows.is_empty(),
         detail="No round of any run, for any α." if broken.is_empty() else f"Violated: {_by_alpha(broken, 'watched')}.",
     )
@@ -142,7 +152,7 @@ def _lucb_violates(table: pl.DataFrame) -> Claim:
     top = rows.row(0, named=True)
     return Claim(
         text="Figure 2: LUCB violates the constraint in a significant number of rounds, most for small α.",
-        measured=f"Of the first {first:,} rounds, {top['mean']:.2%} ± {_shown(top, '.2%')} in violation for "
+        measured=f"Of the first {first:,} rounds, {top['mean']:.2%} ± {_plus_minus(top, '.2%')} in violation for "
         f"α = {top['watched']:g} (about {top['mean'] * first:.3g} rounds), {rows['mean'][-1]:.2%} for "
         f"α = {rows['watched'][-1]:g}.",
         holds=falls and top["mean"] > SURE * _error(top),
@@ -152,7 +162,7 @@ def _lucb_violates(table: pl.DataFrame) -> Claim:
 
 
 def _gap_shrinks(table: pl.DataFrame) -> Claim:
-    horizon = _horizon(table)
+    horizon = horizon_of(table)
     rows = at_round(table, "CLUCB", "regret_per_round", horizon)
     lucb = at_round(table, "LUCB", "regret_per_round", horizon).row(0, named=True)
     falls, how = _falls(rows)
@@ -202,7 +212,7 @@ def _crossing(table: pl.DataFrame) -> str:
 def _still_open(table: pl.DataFrame, alphas: Sequence[float]) -> str:
     if not alphas:
         return ""
-    share = at_round(table, "CLUCB", "baseline_share", _horizon(table)).filter(pl.col("alpha").is_in(alphas))
+    share = at_round(table, "CLUCB", "baseline_share", horizon_of(table)).filter(pl.col("alpha").is_in(alphas))
     return f" The phase is not over at the horizon for α = {_listed(alphas)}: baseline share {_by_alpha(share)}."
 
 
@@ -211,7 +221,7 @@ def _error(row: dict[str, float | None]) -> float:
     return math.nan if error is None else error
 
 
-def _shown(row: dict[str, float | None], form: str = "") -> str:
+def _plus_minus(row: dict[str, float | None], form: str = "") -> str:
     error = _error(row)
     if math.isnan(error):
         return "unknown"
@@ -219,14 +229,14 @@ def _shown(row: dict[str, float | None], form: str = "") -> str:
 
 
 def _by_alpha(rows: pl.DataFrame, key: str = "alpha") -> str:
-    return "; ".join(f"{row[key]:g}: {number(row['mean'])} ± {_shown(row)}" for row in rows.iter_rows(named=True))
+    return "; ".join(f"{row[key]:g}: {number(row['mean'])} ± {_plus_minus(row)}" for row in rows.iter_rows(named=True))
 
 
 def _ends(rows: pl.DataFrame) -> str:
     tight, loose = rows.row(0, named=True), rows.row(-1, named=True)
     return (
-        f"{number(tight['mean'])} ± {_shown(tight)} for α = {tight['alpha']:g}, "
-        f"{number(loose['mean'])} ± {_shown(loose)} for α = {loose['alpha']:g}"
+        f"{number(tight['mean'])} ± {_plus_minus(tight)} for α = {tight['alpha']:g}, "
+        f"{number(loose['mean'])} ± {_plus_minus(loose)} for α = {loose['alpha']:g}"
     )
 
 
@@ -236,11 +246,3 @@ def _listed(alphas: Sequence[float]) -> str:
 
 def _largest(rows: pl.DataFrame) -> float:
     return max(rows["mean"].to_list(), default=math.nan)
-
-
-def _count(table: pl.DataFrame, column: str) -> int:
-    return int(max(table[column].to_list()))
-
-
-def _horizon(table: pl.DataFrame) -> int:
-    return _count(table, "round")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.result_table import shown_name
 from surefoot.simulation.sweep import Part, Sweep
 from surefoot.simulation.worlds import Instance, PaperWorld
 
@@ -46,8 +45,8 @@ def safe_specs(alpha: float, instance: Instance) -> list[Spec]:
 
 def rivals(sweep: Sweep) -> dict[str, str]:
     """For every SafeLUCB of a sweep, as the table calls it, the paper's policy that knows as much of the baseline."""
-    safe = [spec for part in sweep.parts for spec in part.entrants if spec.policy == "SafeLUCB"]
-    return {shown_name(spec): "CLUCB" if spec.knows_baseline else "CLUCB2" for spec in safe}
+    safe = [spec for part in sweep.parts for spec in part.specs if spec.policy == "SafeLUCB"]
+    return {spec.name: "CLUCB" if spec.knows_baseline else "CLUCB2" for spec in safe}
 
 
 def paper_sweep(

@@ -38,11 +38,10 @@ def instance_title(world: str) -> str:
 
 def section5_worlds(table: pl.DataFrame) -> list[str]:
     """The worlds in which LUCB and CLUCB were both run, as Section 5 compares them."""
-    both = {"LUCB", "CLUCB"}
-    found = [world for world in worlds(table) if both <= set(of_world(table, world)["policy"].unique())]
-    if not found:
+    names = [world for world in worlds(table) if {"LUCB", "CLUCB"} <= set(of_world(table, world)["policy"].unique())]
+    if not names:
         raise InputError(f"Section 5 compares CLUCB with LUCB, but no world holds both: {worlds(table)}. Run both.")
-    return found
+    return names
 
 
 def of_world(table: pl.DataFrame, world: str) -> pl.DataFrame:
@@ -55,8 +54,8 @@ def of_world(table: pl.DataFrame, world: str) -> pl.DataFrame:
 
 def alphas_of(table: pl.DataFrame, policy: str) -> list[float]:
     """The alphas that a policy was run with, smallest first; none for LUCB."""
-    found = table.filter(pl.col("policy") == policy)["alpha"].drop_nulls().unique().sort()
-    return [float(alpha) for alpha in found]
+    alphas = table.filter(pl.col("policy") == policy)["alpha"].drop_nulls().unique().sort()
+    return [float(alpha) for alpha in alphas]
 
 
 def curve(table: pl.DataFrame, policy: str, alpha: float | None, measure: str) -> pl.DataFrame:
@@ -84,9 +83,10 @@ def at_round(table: pl.DataFrame, policy: str, measure: str, round_: int) -> pl.
 
 def panel_worlds(table: pl.DataFrame) -> list[str]:
     """The worlds that figures show: those of Section 5's comparison where there are any, else all."""
-    both = {"LUCB", "CLUCB"}
-    found = [world for world in worlds(table) if both <= set(policies_of(of_world(table, world)))]
-    return found or worlds(table)
+    try:
+        return section5_worlds(table)
+    except InputError:
+        return worlds(table)
 
 
 def policies_of(table: pl.DataFrame) -> list[str]:
@@ -112,8 +112,7 @@ def paper_or_all(table: pl.DataFrame) -> list[str]:
 
 def curves_of(table: pl.DataFrame) -> list[tuple[str, float | None]]:
     """Every policy and alpha of the table."""
-    found = {policy: alphas_of(table, policy) for policy in policies_of(table)}
-    return [(policy, alpha) for policy, alphas in found.items() for alpha in (alphas or (None,))]
+    return [(policy, alpha) for policy in policies_of(table) for alpha in (alphas_of(table, policy) or (None,))]
 
 
 def all_alphas(table: pl.DataFrame, policies: Sequence[str]) -> list[float]:
@@ -126,15 +125,16 @@ def horizon_of(table: pl.DataFrame) -> int:
     return int(max(table["round"].to_list()))
 
 
-def runs_of(table: pl.DataFrame, policy: str) -> int:
-    """How many realisations a policy was run in."""
-    return int(max(table.filter(pl.col("policy") == policy)["runs"].to_list()))
+def runs_of(table: pl.DataFrame, policy: str | None = None) -> int:
+    """How many realisations a policy was run in; the most of any policy by default."""
+    rows = table if policy is None else table.filter(pl.col("policy") == policy)
+    return int(max(rows["runs"].to_list()))
 
 
 def legend_of(table: pl.DataFrame, policy: str) -> str:
     """A policy's name, with its runs where others have more."""
-    runs, most = runs_of(table, policy), max(table["runs"].to_list())
-    return policy if runs == most else f"{policy} ({runs:,} runs)"
+    runs = runs_of(table, policy)
+    return policy if runs == runs_of(table) else f"{policy} ({runs:,} runs)"
 
 
 def fewer(table: pl.DataFrame, policy: str, rival: str, alpha: float) -> float | None:
@@ -143,6 +143,11 @@ def fewer(table: pl.DataFrame, policy: str, rival: str, alpha: float) -> float |
     if not all(last) or last[0][-1] <= 0:
         return None
     return float(last[1][-1] / last[0][-1])
+
+
+def times(ratio: float) -> str:
+    """A ratio to read, with three digits at most."""
+    return f"{ratio:,.{0 if ratio >= 20 else 1 if ratio >= 3 else 2}f}×"
 
 
 def number(value: float, digits: int = 4) -> str:

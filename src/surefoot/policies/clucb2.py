@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
+from surefoot.core import native
 from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.nested import Nested, Split
-from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION
@@ -153,8 +153,8 @@ class CLUCB2(WatchedPolicy):
         if self._nested is None:
             return super()._decide_rows(rows, is_catalogue, baseline, known, order)
         # The core checks this on its own way; here it must come before anything is booked.
-        bad = first_bad_row(rows, self._settings.feature_bound)
-        if bad >= 0:
+        bad = native.first_bad_row(rows, self._settings.feature_bound)
+        if bad is not None:
             raise self._bad_row(rows, bad)
         action, upper = self._nested.optimistic(rows)
         action = order if order >= 0 else action

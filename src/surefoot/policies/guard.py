@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.core.native_guard import Bank, GuardBooks, GuardSettings, available
+from surefoot.core.native import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.booked_rewards import BookedRewards

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_array
 from surefoot.core import native
 from surefoot.errors import AssumptionError, InputError
-from surefoot.linear.actions import ActionSet, Catalogue, rows_in
+from surefoot.linear.actions import LENGTH_TOLERANCE, ActionSet, Catalogue, rows_in
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.ridge import Ridge, sized
-from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from surefoot.policies import linear_state
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.linear_certificate import Promise, certify
@@ -193,13 +192,13 @@ class LinearPolicy(Policy):
                 f"`rewards` must hold one number within +-{LARGEST:g} for each of {rows.shape[0]} rows, "
                 f"but got shape {values.shape}."
             )
-        bad = first_bad_row(rows, self._settings.feature_bound)
-        if bad >= 0:
+        bad = native.first_bad_row(rows, self._settings.feature_bound)
+        if bad is not None:
             raise self._bad_row(rows, bad)
         self._enter(rows, values)
 
     def _learn_row(self, features: Vector, reward: float) -> None:
-        if first_bad_row(features[None], self._settings.feature_bound) >= 0:
+        if native.first_bad_row(features[None], self._settings.feature_bound) is not None:
             raise self._bad_row(features[None], 0)
         self._enter(features[None], np.array([reward]))
         self._catalogue = None  # its scores are those of before

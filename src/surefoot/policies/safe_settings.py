@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import finite, finite_array, positive
 from surefoot.errors import ConfigError
-from surefoot.linear.radius import BY_LIKELIHOOD
-from surefoot.linear.scores import LENGTH_TOLERANCE
-from surefoot.linear.theta_length import bound_theta
+from surefoot.linear.actions import LENGTH_TOLERANCE
+from surefoot.linear.radius import BY_LIKELIHOOD, bound_theta
 from surefoot.policies.linear_settings import MOST_RESOLVED, spread_of
 from surefoot.safety.alarm import RESTART_SHARE, delta_of
 from surefoot.safety.constraints import Constraint

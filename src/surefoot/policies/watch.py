@@ -7,7 +7,7 @@ show it, and the bets of `core/drift.hpp` on all rewards raise the alarm.
 import math
 
 from surefoot.arrays import finite, fraction
-from surefoot.core.native_guard import Bets
+from surefoot.core.native import Bets
 from surefoot.errors import ConfigError, InputError
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.guard_decision import Source

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError, EvidenceError
 from surefoot.replay.batch import Batch, Log
@@ -28,7 +27,6 @@ from surefoot.replay.theta_bound import RidgeSums, ThetaLength
 FEW = 30  # rows of an action below which its theta is guesswork
 
 
-@takes_old_name("reward_range", "reward_bounds")
 @dataclass(frozen=True, slots=True)
 class Fit:
     """Estimates with intervals, doubts, and what follows for a declaration."""
@@ -86,7 +84,6 @@ class Fit:
         }
 
 
-@takes_old_name("reward_range", "reward_bounds")
 def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, float] | None = None) -> Fit:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes.
 

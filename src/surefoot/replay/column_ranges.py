@@ -7,8 +7,15 @@ import numpy as np
 import polars as pl
 
 from surefoot.errors import ConfigError
-from surefoot.linear.encoding import MOST_LEVELS, CategoricalColumn, Column, Encoder, HashedColumn, NumericColumn
-from surefoot.linear.labels import label_of
+from surefoot.linear.encoding import (
+    MOST_LEVELS,
+    CategoricalColumn,
+    Column,
+    Encoder,
+    HashedColumn,
+    NumericColumn,
+    label_of,
+)
 
 
 class ColumnRanges:

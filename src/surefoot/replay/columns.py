@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
-from surefoot.linear.labels import GAP, GAP_WORDS, label_of, text_of
+from surefoot.linear.encoding import GAP, GAP_WORDS, label_of, text_of
 from surefoot.replay.table_reader import Frame
 
 KEYS = ("action", "reward", "propensity", "baseline", "id", "offered", "features")  # of single columns

@@ -9,11 +9,10 @@ full        The reward of every action is known, as in a table of labels or rati
 """
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +40,9 @@ from surefoot.replay.replayed_policy import (
     check_length,
     log_player,
 )
-from surefoot.simulation.contestants import Entrant, Entry, entrants
+from surefoot.simulation.policy_specs import Spec, as_specs
 from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
 
-OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
 Progress = Callable[[int, int], None]
 MODES: dict[str, int] = {
@@ -81,10 +79,7 @@ ASSUMES: dict[str, tuple[str, ...]] = {
 
 
 def evaluator_named(name: str) -> EvaluatorName:
-    """The evaluator of that name, also of an old one; a ConfigError if there is none."""
-    if name == OLD_IMPORTANCE:
-        warnings.warn(f"The evaluator {name!r} is called 'importance' now.", DeprecationWarning, stacklevel=3)
-        return "importance"
+    """The evaluator of that name; a ConfigError if there is none."""
     if name not in MODES:
         raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {name!r}.")
     return cast("EvaluatorName", name)
@@ -92,7 +87,7 @@ def evaluator_named(name: str) -> EvaluatorName:
 
 def replay(
     log: Log,
-    specs: Sequence[Entry],
+    specs: Sequence[Any],
     *,
     declared: Declared,
     evaluator: EvaluatorName = "rejection",
@@ -109,7 +104,7 @@ def replay(
     ----------
     log : Log
         What `read_log` returned, or an `ArrayLog`.
-    specs : sequence of surefoot.simulation.Spec, Contestant, Policy or callable
+    specs : sequence of surefoot.simulation.Spec, str, Policy or callable
         The policies. A `Spec` names one of surefoot's, which plays compiled; a new policy object, or a function from a
         `surefoot.simulation.Problem` to one, plays in Python.
     declared : Declared
@@ -167,7 +162,7 @@ def replay(
     evaluator = evaluator_named(evaluator)
     count("seed", seed, least=0, hint="A seed is any whole number; the same one gives the same bits.")
     fraction("level", level, hint="level is the share of intervals that cover.")
-    policies = entrants(specs)
+    policies = as_specs(specs)
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     if on is not None:
         tasks = [ReplayTask(log, one, declared, evaluator, uniform, seed, level, alphas) for one in policies]
@@ -202,7 +197,7 @@ class ReplayTask(VersionedTask):
     """One policy's way through the log: it learns from row to row, so that the log cannot be split for it."""
 
     log: Log
-    policy: Entrant
+    policy: Spec
     declared: Declared
     evaluator: EvaluatorName
     uniform: bool
@@ -244,7 +239,7 @@ class _PolicyRun:
 
     def __init__(
         self,
-        spec: Entrant,
+        spec: Spec,
         log: Log,
         declared: Declared,
         evaluator: str,

@@ -7,9 +7,7 @@ from typing import Any
 from surefoot.arrays import Matrix
 from surefoot.policies import LUCB, Guard
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.simulation.contestants import Contestant
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import Problem
+from surefoot.simulation.policy_specs import Problem, Spec
 
 GUARD = "Guard"
 EXPLORATION = 1.0  # of the learner under a guard
@@ -52,7 +50,7 @@ class GuardedLUCB:
 
 def guarded(
     alpha: float, *, delta: float, ridge: float, reward_bounds: tuple[float, float], exploration: float = EXPLORATION
-) -> Contestant:
+) -> Spec:
     """LUCB under a guard, for `replay` by rejection or on a full table.
 
     Parameters
@@ -71,7 +69,7 @@ def guarded(
 
     Returns
     -------
-    Contestant
+    Spec
         For `replay` and `simulate`.
 
     Examples
@@ -87,4 +85,4 @@ def guarded(
         guard = Guard(alpha=alpha, delta=delta, reward_bounds=reward_bounds, seed=problem.seed)
         return GuardedLUCB(LUCB(dim=problem.dim, **told), guard)
 
-    return Contestant(make, name=GUARD, alpha=alpha)
+    return Spec(make, name=GUARD, alpha=alpha)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Vector
 from surefoot.errors import LogError
-from surefoot.linear.encoding import CategoricalColumn, Column, Encoder, NumericColumn
-from surefoot.linear.labels import GAP_WORDS
+from surefoot.linear.encoding import GAP_WORDS, CategoricalColumn, Column, Encoder, NumericColumn
 from surefoot.replay.batch import BadRows
 from surefoot.replay.columns import Columns, RowChecker, read_propensities
 from surefoot.replay.seen_ids import SeenIds

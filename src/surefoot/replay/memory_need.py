@@ -9,20 +9,19 @@ from collections.abc import Sequence
 from surefoot.errors import ConfigError
 from surefoot.replay.batch import Log
 from surefoot.replay.guarded_lucb import GUARD
-from surefoot.simulation.available_memory import available_memory
-from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.workers import available_memory
 
 FIT = 12  # matrices that a fit holds at once
 WHOLE, OF_BLOCKS = 3, 5  # that each policy of a replay fills, and those of which it fills only actions' own blocks
 
 
-def replayed_matrices(policies: Sequence[Entrant], blocks: int) -> float:
+def replayed_matrices(policies: Sequence[Spec], blocks: int) -> float:
     """How many matrices a replay fills, where actions have so many blocks of their own (0: one of all).
 
     Policies of your own are not counted, for nobody knows what they keep; a guard's learner is LUCB.
     """
-    counted = sum(isinstance(policy, Spec) or policy.name == GUARD for policy in policies)
+    counted = sum(not policy.is_own or policy.name == GUARD for policy in policies)
     return counted * (WHOLE + OF_BLOCKS / max(1, blocks))
 
 

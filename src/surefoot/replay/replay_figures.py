@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.reports.figure_style import FLOOR, GREY, INK, LINES, STYLE, legend_below, series_colour
-from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
-from surefoot.reports.markup import Html
+from surefoot.reports.figures import FLOOR, GREY, INK, LINES, STYLE, SVG_STYLE, inline_svg, legend_below, series_colour
+from surefoot.reports.html_page import Html
 
 SETTLED = 0.1  # of the rounds: averages over fewer swing too wide to set a scale
 # With a fixed salt the same figure is the same file.
@@ -227,7 +226,7 @@ def _looks(outcomes: Sequence[ReplayOutcome]) -> list[tuple[ReplayOutcome, dict[
 
 def _name(outcome: ReplayOutcome) -> str:
     """Of a policy, whatever its floor; without one, by what else it was told."""
-    return outcome.spec.label if outcome.spec.alpha is None else outcome.spec.policy
+    return outcome.spec.label if outcome.spec.alpha is None else outcome.spec.name
 
 
 def _finish(ax: Axes) -> Axes:

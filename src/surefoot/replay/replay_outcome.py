@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replayed_policy import LEARNER
-from surefoot.simulation.contestants import Entrant
+from surefoot.simulation.policy_specs import Spec
 
 SLACK = 1e-12  # relative rounding of the sums that the floor is judged by
 CHECKPOINTS = np.unique(np.round(np.geomspace(1, 1e12, 720)).astype(np.int64))  # 60 in every power of ten
@@ -26,7 +26,7 @@ class ReplayOutcome:
     what was declared, and the line of the log: from there on a policy with a floor plays the baseline.
     """
 
-    spec: Entrant
+    spec: Spec
     evaluator: str
     rows: int
     rounds: int
@@ -51,10 +51,10 @@ class ReplayOutcome:
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON."""
         return {
-            "policy": self.spec.policy,
+            "policy": self.spec.name if self.spec.is_own else self.spec.policy,
             "label": self.spec.label,
             "alpha": self.spec.alpha,
-            "exploration": getattr(self.spec, "exploration", None),
+            "exploration": self.spec.exploration,
             "evaluator": self.evaluator,
             "rows": self.rows,
             "rounds": self.rounds,
@@ -117,7 +117,7 @@ class OutcomeCounter:
         self._kept.append(columns)
 
     def outcome(
-        self, spec: Entrant, evaluator: str, rows: int, estimates: Mapping[str, Mapping[str, Estimate]]
+        self, spec: Spec, evaluator: str, rows: int, estimates: Mapping[str, Mapping[str, Estimate]]
     ) -> ReplayOutcome:
         """Everything together."""
         kept = np.hstack(self._kept) if self._kept else np.zeros((len(CURVES), 0))

@@ -8,9 +8,7 @@ from surefoot.replay.estimators import ASSUMES
 from surefoot.replay.replay_figures import FIGURES, picture
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import HEADS, shown, table_rows
-from surefoot.reports.frame import Verdict, bullets, figure
-from surefoot.reports.markup import Html, tag
-from surefoot.reports.tables import row, table
+from surefoot.reports.html_page import Html, Verdict, bullets, figure, row, table, tag
 from surefoot.scalars import precisely
 
 CAPTIONS = {

@@ -15,9 +15,7 @@ from surefoot.replay.replay_page import (
     side_by_side,
 )
 from surefoot.replay.replay_text import below, shown, table_rows, verdict_of
-from surefoot.reports.frame import page, section
-from surefoot.reports.markup import tag
-from surefoot.reports.tables import settings_table
+from surefoot.reports.html_page import page, section, settings_table, tag
 
 __all__ = ["below", "report_html", "shown", "table_rows"]
 

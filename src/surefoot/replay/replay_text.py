@@ -89,7 +89,7 @@ def _promise(outcome: ReplayOutcome) -> tuple[float, float]:
 
 def _is_broken(outcome: ReplayOutcome) -> bool:
     """Whether a floor was left: in any round, or by the last one where the promise is an average over coins."""
-    if outcome.spec.policy != GUARD or outcome.spec.alpha is None:
+    if outcome.spec.name != GUARD or outcome.spec.alpha is None:
         return any(outcome.below.values())
     return bool(outcome.curves["earned"][-1] < (1 - outcome.spec.alpha) * outcome.curves["owed"][-1])
 

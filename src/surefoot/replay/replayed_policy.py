@@ -7,15 +7,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
 from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError, PolicyError
 from surefoot.replay.batch import Batch, Log
-from surefoot.simulation.contestants import Contestant, Entrant, Playable, played_row
 from surefoot.simulation.engine import Runner
-from surefoot.simulation.policy_specs import EXACT, LINEAR, Spec
-from surefoot.simulation.problem import Problem
+from surefoot.simulation.policy_specs import EXACT, LINEAR, Problem, Spec, played_row
 
 PLAYABLE = tuple(name for name in LINEAR if name != EXACT)
 # How a logged round answers a decision, and what became of a row; in the order of the core's `Evaluator` and `Fate`.
@@ -23,7 +20,6 @@ REJECTION, IMPORTANCE, FULL = range(3)
 REJECTED, BASELINE, LEARNER = range(3)
 
 
-@takes_old_name("reward_range", "reward_bounds")
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What a policy is told before it starts, from knowledge or from `fit_baseline`.
@@ -81,12 +77,10 @@ class LogPlayer(Protocol):
         ...
 
 
-def log_player(entrant: Entrant, declared: Declared, log: Log, *, mode: int, seed: int) -> LogPlayer:
-    """The compiled loop for a spec, the policy object for a contestant."""
-    problem = problem_of(declared, log, seed=seed)
-    if isinstance(entrant, Contestant):
-        return ReplayedObject(entrant, problem, mode=mode)
-    return ReplayedPolicy(entrant, problem, mode=mode)
+def log_player(spec: Spec, declared: Declared, log: Log, *, mode: int, seed: int) -> LogPlayer:
+    """The compiled loop for a policy by name, the policy object for one of your own."""
+    player = ReplayedObject if spec.is_own else ReplayedPolicy
+    return player(spec, problem_of(declared, log, seed=seed), mode=mode)
 
 
 def problem_of(declared: Declared, log: Log, *, seed: int = 0) -> Problem:
@@ -140,13 +134,13 @@ class ReplayedPolicy:
 class ReplayedObject:
     """A policy of somebody's own, at Python's speed. It learns along the batches that it is given."""
 
-    def __init__(self, contestant: Contestant, problem: Problem, *, mode: int) -> None:
-        self._contestant, self._mode = contestant, mode
-        self._policy: Any = contestant.new_policy(problem)
-        self._known = problem.baseline_reward if contestant.tells(self._policy) else None
+    def __init__(self, spec: Spec, problem: Problem, *, mode: int) -> None:
+        self._spec, self._mode = spec, mode
+        self._policy: Any = spec.new_policy(problem)
+        self._known = problem.baseline_reward if spec.tells(self._policy) else None
         if mode == IMPORTANCE and not hasattr(self._policy, "learn_logged"):
             raise ConfigError(
-                f"{contestant.policy!r} must have `learn_logged(features, reward)` for importance weighting, by which "
+                f"{spec.name!r} must have `learn_logged(features, reward)` for importance weighting, by which "
                 "it learns what others played. A subclass of surefoot.Policy has it."
             )
 
@@ -162,7 +156,7 @@ class ReplayedObject:
                 self._round(batch, shown, rewards, t, played)
             except Exception as error:
                 raise PolicyError(
-                    f"{self._contestant.policy!r} failed in line {batch.lines[t]:,} of the log: "
+                    f"{self._spec.name!r} failed in line {batch.lines[t]:,} of the log: "
                     f"{type(error).__name__}: {error!s:.300}"
                 ) from error
         return played
@@ -170,7 +164,7 @@ class ReplayedObject:
     def _round(self, batch: Batch, rows: Matrix, rewards: Matrix, t: int, played: PlayedRows) -> None:
         baseline, logged = int(batch.baselines[t]), int(batch.actions[t])
         # On a copy, which is thrown away with a rejected round.
-        policy: Playable = copy.deepcopy(self._policy) if self._mode == REJECTION else self._policy
+        policy: Any = copy.deepcopy(self._policy) if self._mode == REJECTION else self._policy
         places = np.arange(len(rows)) if batch.offered is None else np.flatnonzero(batch.offered[t])
         today = int(np.searchsorted(places, baseline))
         decision = policy.decide(rows[places], baseline=today, baseline_reward=self._known)
@@ -195,7 +189,7 @@ class ReplayedObject:
 def check_length(batch: Batch, bound: float) -> None:
     """Raise where a feature row is longer than the bound; done once for all policies that play the batch."""
     failed = native.first_long(batch.features, bound)
-    if failed >= 0:
+    if failed is not None:
         raise _too_long(batch, failed)
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import LogError
-from surefoot.linear.labels import text_of
+from surefoot.linear.encoding import text_of
 from surefoot.replay.shared_file import WHOLE, SharedFile, Span
 from surefoot.replay.text_blocks import line_blocks, line_spans
 

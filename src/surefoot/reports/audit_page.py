@@ -5,9 +5,7 @@ It stands here and not in `surefoot.audit`, which imports nothing of ours that i
 
 from surefoot.audit.audit_report import Report
 from surefoot.audit.audit_text import SHOWN, cannot_show, closest, findings_text, promise, rows, verdict
-from surefoot.reports.frame import Verdict, bullets, page, section
-from surefoot.reports.markup import Html, tag
-from surefoot.reports.tables import nested_row, table
+from surefoot.reports.html_page import Html, Verdict, bullets, nested_row, page, section, table, tag
 
 
 def as_html(report: Report) -> str:

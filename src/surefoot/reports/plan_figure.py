@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.reports.figure_style import DARK_GREY, FLOOR, LINES, PAPER, STYLE, legend_below
-from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
-from surefoot.reports.markup import Html
-from surefoot.simulation.atomic_files import whole_file
+from surefoot.atomic_files import whole_file
+from surefoot.reports.figures import DARK_GREY, FLOOR, LINES, PAPER, STYLE, SVG_STYLE, inline_svg, legend_below
+from surefoot.reports.html_page import Html
 from surefoot.simulation.rollout_plan import Plan
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
 
     The first policy is drawn with the middle 80% of worlds. A policy has a line style, an alpha a colour and a marker.
     """
-    from surefoot.reports.policy_style import colour_of
+    from surefoot.reports.figures import colour_of
 
     per_day, alphas = float(plan.settings["per_day"]), sorted({answer.alpha for answer in plan.answers})
     for outcome in plan.outcomes:
@@ -64,7 +63,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
 
 def _mark_freedom(plan: Plan, ax: "Axes") -> None:
     """Of clicks: on which day the first policy is free, and on which enough rewards have come."""
-    from surefoot.reports.policy_style import colour_of
+    from surefoot.reports.figures import colour_of
 
     alphas, named = sorted({answer.alpha for answer in plan.answers}), set()
     for answer in plan.of(plan.policies[0]):
@@ -91,7 +90,7 @@ def plan_picture(plan: Plan) -> Html:
     """The picture for a page, whose colours it follows."""
     import matplotlib as mpl
 
-    from surefoot.reports.policy_style import colour_of
+    from surefoot.reports.figures import colour_of
 
     alphas = sorted({answer.alpha for answer in plan.answers})
     tones = {colour_of(alpha, alphas): colour_of(alpha, alphas, dark=True) for alpha in alphas}

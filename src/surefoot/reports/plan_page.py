@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from surefoot.reports.frame import Verdict, figure, page, section
-from surefoot.reports.markup import Html, tag
+from surefoot.atomic_files import whole_file
+from surefoot.reports.html_page import Html, Verdict, figure, nested_row, page, row, section, settings_table, table, tag
 from surefoot.reports.plan_figure import plan_picture
 from surefoot.reports.plan_text import at_stake, heading, notes, policy_title, rows, verdict
-from surefoot.reports.tables import nested_row, row, settings_table, table
-from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.rollout_plan import Plan
 
 INTRODUCTION = (

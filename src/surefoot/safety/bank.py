@@ -6,8 +6,8 @@ What a bank is and how a round enters it, with the proof, stands in `core/bank.h
 
 import math
 
-from surefoot.core.native_guard import RATE_GRID as RATE_GRID
-from surefoot.core.native_guard import Bank
+from surefoot.core.native import RATE_GRID as RATE_GRID
+from surefoot.core.native import Bank
 from surefoot.errors import StateError
 
 RATES = len(RATE_GRID)

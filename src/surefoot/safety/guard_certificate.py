@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from surefoot.core.native_guard import Bank, MetricSettings, allowed, coin_luck
-from surefoot.core.native_numbers import exp
+from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp
 from surefoot.safety.bank import RATES
 from surefoot.safety.bank_proof import BankProof, GuardProof
 from surefoot.values import Value

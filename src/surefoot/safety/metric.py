@@ -4,8 +4,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from surefoot.arrays import finite, fraction, nonnegative
-from surefoot.core.native_guard import MetricSettings
-from surefoot.core.native_numbers import log
+from surefoot.core.native import MetricSettings, log
 from surefoot.errors import ConfigError
 from surefoot.safety.bank import RATES
 from surefoot.values import Value

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, ProofError, SolverError
-from surefoot.linear.cone import minimise
+from surefoot.linear.convex import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.cuts import Cut, Separable, cut_at
 from surefoot.safety.facts import Fact, Linear

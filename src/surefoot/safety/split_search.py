@@ -69,8 +69,8 @@ def search(
     """
     actions = np.zeros((0, q.size)) if rows is None else rows
     places = q.size + SPARE if room is None else room
-    arrays = (np.ascontiguousarray(x, dtype=np.float64) for x in (normals.reshape(-1, q.size), levels))
+    normals, levels = (np.ascontiguousarray(x, dtype=np.float64) for x in (normals.reshape(-1, q.size), levels))
     value, error, is_refuted, facts, theta = native.search(
-        center, whitener, radius, bound, q, actions, low, high, *arrays, list(start), places, target, budget
+        center, whitener, radius, bound, q, actions, low, high, normals, levels, list(start), places, target, budget
     )
     return SplitFound(value, error, is_refuted, [WorkingFact(*fact) for fact in facts], theta)

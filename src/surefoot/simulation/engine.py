@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, count
 from surefoot.core import native
-from surefoot.errors import ConfigError
-from surefoot.linear.ridge import FIXED
-from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.object_runner import BlockRunner, ObjectRunner, policy_of
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import Problem, seed_of_run
-from surefoot.simulation.realisations import Block, Realisation
+from surefoot.errors import ConfigError, PolicyError
+from surefoot.linear.actions import Catalogue
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.simulation.policy_specs import Problem, Spec, as_specs, played_row, seed_of_run
+from surefoot.simulation.rewards import reward_of
 from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
-from surefoot.simulation.worlds import World
+from surefoot.simulation.worlds import Block, Realisation, World
 
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
@@ -31,7 +29,6 @@ CHUNK = 20  # runs that one task plays
 MOST = 2**31 - 1  # runs, and rounds of a run: what a GPU counts with
 # In the order of the core's `Tally`; violations follow, one column per watched alpha.
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
-LEARNED = (5 + FIXED) * FIXED + 1  # numbers of `learned_by`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +37,7 @@ class Outcome:
 
     Attributes
     ----------
-    spec : Spec or Contestant
+    spec : Spec
         The policy.
     checkpoints : ndarray
         Rounds at which counts were kept.
@@ -54,12 +51,12 @@ class Outcome:
     Examples
     --------
     >>> from surefoot.simulation import ArmsWorld, Baseline, Spec, simulate
-    >>> (found,) = simulate(ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2)), [Spec("UCB")], runs=2, horizon=10)
-    >>> found.measures["regret"].shape == (2, len(found.checkpoints))
+    >>> (ucb,) = simulate(ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2)), [Spec("UCB")], runs=2, horizon=10)
+    >>> ucb.measures["regret"].shape == (2, len(ucb.checkpoints))
     True
     """
 
-    spec: Entrant
+    spec: Spec
     checkpoints: NDArray[np.int64]
     watched: tuple[float, ...]
     measures: dict[str, Matrix]
@@ -86,20 +83,20 @@ def default_checkpoints(horizon: int, *, points: int = 160) -> NDArray[np.int64]
     >>> default_checkpoints(20, points=4)
     array([ 1,  3,  7, 10, 20])
     """
-    spaced = np.unique(np.round(np.geomspace(1, horizon, points)).astype(np.int64))
-    asked = [t for t in (10, 100, 1_000, 10_000, 100_000) if t <= horizon]
-    return np.unique(np.concatenate([spaced, np.array([*asked, horizon], dtype=np.int64)]))
+    spaced = np.round(np.geomspace(1, horizon, points)).astype(np.int64)
+    tens = [t for t in (10, 100, 1_000, 10_000, 100_000) if t <= horizon]
+    return np.unique(np.concatenate([spaced, np.array([*tens, horizon], dtype=np.int64)]))
 
 
 class Runner:
     """One of the core's policies in one realisation: what its object holds, in the core's own loop."""
 
     def __init__(self, spec: Spec, problem: Problem, rows: Matrix | None = None, *, lanes: int = 0) -> None:
-        self.core = policy_of(spec, problem).core
+        self.core = spec.new_policy(problem).core
         self.is_told = spec.knows_baseline
         self._keeps_floor, self._lanes = spec.is_conservative, lanes
         if spec.is_linear:
-            # The means are those of the world: nothing was declared that a row could contradict.
+            # The means are the world's own: no row can contradict what was declared.
             self.core.settings.watchful = False
             if rows is not None:
                 self.core.adopt(rows)
@@ -132,8 +129,68 @@ class Runner:
             trace,
             self._lanes,
         )
-        if failed >= 0:
+        if failed is not None:
             raise too_long(realisation, failed)
+
+
+class ObjectRunner:
+    """One policy object in one realisation, with the same counts and the same late rewards as the compiled loop."""
+
+    def __init__(self, spec: Spec, problem: Problem, rows: Matrix | None = None, *, run: int = 0) -> None:
+        self.policy = spec.new_policy(problem)
+        self._tells = spec.tells(self.policy)
+        self._spec, self._run = spec, run
+        # A catalogue is not an array, so only policies that know of it get one.
+        takes_catalogue = isinstance(self.policy, LinearPolicy) or not spec.is_own
+        self._catalogue = Catalogue(rows) if rows is not None and takes_catalogue else None
+        self._pending: list[tuple[int, Any, float]] = []
+
+    def play(
+        self,
+        block: Block,
+        realisation: Realisation,
+        tally: Any,
+        checkpoints: NDArray[np.int64],
+        kept: Matrix,
+        trace: NDArray[np.int64],
+    ) -> None:
+        """Play one block of rounds."""
+        features = block.features.view()
+        features.flags.writeable = False  # a policy of your own must not change the world by accident
+        for t in range(block.draws.size):
+            k = 0 if len(block.features) == 1 else t
+            round_ = int(tally.round) + 1
+            baseline = int(block.baselines[t])
+            owed = float(block.means[k, baseline])
+            try:
+                self._learn_due(round_)
+                rows: Any = self._catalogue if self._catalogue is not None else features[k]
+                decision = self.policy.decide(rows, baseline=baseline, baseline_reward=owed if self._tells else None)
+                row, is_learner = played_row(decision, block.means.shape[1], baseline)
+                mean = float(block.means[k, row])
+                reward = reward_of(realisation.rewards.kind, realisation.rewards.scale, mean, block.draws[t])
+                if block.delays[t] > 0:
+                    self._pending.append((round_ + int(block.delays[t]), decision, reward))
+                else:
+                    self.policy.observe(decision, reward)
+            except Exception as error:
+                if not self._spec.is_own:
+                    raise
+                raise PolicyError(
+                    f"{self._spec.name!r} failed in run {self._run}, round {round_}: "
+                    f"{type(error).__name__}: {error!s:.300}"
+                ) from error
+            tally.count(mean, float(block.means[k].max()), owed, is_learner)
+            if t < trace.size:
+                trace[t] = row if is_learner else -1 - row
+            kept[checkpoints == round_] = tally.row()
+
+    def _learn_due(self, round_: int) -> None:
+        # In the order of decisions, which is the order of the list.
+        due = [late for late in self._pending if late[0] <= round_]
+        self._pending = [late for late in self._pending if late[0] > round_]
+        for _, decision, reward in due:
+            self.policy.observe(decision, reward)
 
 
 def check_owed(block: Block) -> None:
@@ -161,13 +218,6 @@ def _least_owed(block: Block) -> float:
     return float(block.means[np.arange(block.draws.size), block.baselines].min())
 
 
-def new_runner(entrant: Entrant, problem: Problem, rows: Matrix | None, run: int) -> BlockRunner:
-    """The compiled loop where there is one for the policy, else the policy object; `rows` where they stay the same."""
-    if isinstance(entrant, Spec) and entrant.is_compiled:
-        return Runner(entrant, problem, rows)
-    return ObjectRunner(entrant, problem, rows, run=run)
-
-
 class Played(NamedTuple):
     """What some runs came to: for each policy the counts (runs, checkpoints, tally), and what every run learned."""
 
@@ -189,8 +239,13 @@ class Played(NamedTuple):
         ]
 
 
+def learned_size(dim: int) -> int:
+    """How many numbers `learned_by` returns in a dimension."""
+    return (5 + dim) * dim + 1
+
+
 def learned_by(core: Any) -> NDArray[np.float64]:
-    """Theta, M, b, z, v and w of a policy of the paper's dimension, and the UCB of the row that it proposed last.
+    """Theta, M, b, z, v and w of a linear policy, and the UCB of the row that it proposed last.
 
     Any rounding of any round shows in them.
     """
@@ -201,7 +256,7 @@ def learned_by(core: Any) -> NDArray[np.float64]:
 
 def play_chunk(
     world: World,
-    specs: Sequence[Entrant],
+    specs: Sequence[Spec],
     *,
     runs: Sequence[int],
     horizon: int,
@@ -212,25 +267,30 @@ def play_chunk(
 ) -> Played:
     """Play some runs to the horizon: for each policy the counts (runs, checkpoints, tally).
 
-    And, of linear policies in the paper's dimension, what every run has learned in the end.
+    And, of compiled linear policies, what every run has learned in the end.
     """
     alphas = [float(alpha) for alpha in watched]
     kept = [np.zeros((len(runs), checkpoints.size, len(MEASURES) + len(alphas))) for _ in specs]
-    learned = [np.zeros((len(runs), LEARNED)) for _ in specs]
+    learned = [np.zeros((len(runs), learned_size(world.dim))) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
-        runners: list[BlockRunner] = []
+        runners: list[Runner | ObjectRunner] = []
         tallies = [native.Tally(alphas) for _ in specs]
         for block in _unroll(world, realisation, horizon, blocks):
-            # What a policy is told may depend on the first round, such as the baseline's mean.
+            # A policy may know something of the first round, such as the baseline's mean.
             if not runners:
                 problem = realisation.problem(block, seed=seed_of_run(seed, runs[place]))
                 rows = block.features[0] if world.fixed else None
-                runners = [new_runner(spec, problem, rows, runs[place]) for spec in specs]
+                runners = [
+                    Runner(spec, problem, rows)
+                    if spec.is_compiled
+                    else ObjectRunner(spec, problem, rows, run=runs[place])
+                    for spec in specs
+                ]
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
                 runner.play(block, realisation, tally, checkpoints, counts[place], nothing)
         for spec, runner, ends in zip(specs, runners, learned, strict=True):
-            if isinstance(runner, Runner) and isinstance(spec, Spec) and spec.is_linear and world.dim == FIXED:
+            if isinstance(runner, Runner) and spec.is_linear:
                 ends[place] = learned_by(runner.core)
     return Played(kept, learned)
 
@@ -240,7 +300,7 @@ class ChunkTask(VersionedTask):
     """Some runs to play wherever there is room; a worker with another version of surefoot refuses."""
 
     world: World
-    policies: Sequence[Entrant]
+    policies: Sequence[Spec]
     runs: Sequence[int]
     horizon: int
     seed: int
@@ -249,7 +309,7 @@ class ChunkTask(VersionedTask):
     code: str | None = None
 
     def __call__(self) -> Any:
-        """Play, and hand in what was counted."""
+        """Play, and hand in the counts."""
         check_version(self.code)
         return self.hand_in(self.play())
 
@@ -265,9 +325,9 @@ class ChunkTask(VersionedTask):
             checkpoints=self.checkpoints,
         ).counts
 
-    def hand_in(self, kept: list[NDArray[np.float64]]) -> Any:
-        """What becomes of the counts: here they are the answer."""
-        return kept
+    def hand_in(self, counts: list[NDArray[np.float64]]) -> Any:
+        """Return the counts as the task's answer; a subclass may keep them elsewhere."""
+        return counts
 
 
 def check_scale(runs: int, horizon: int, seed: int) -> None:
@@ -281,7 +341,7 @@ def check_scale(runs: int, horizon: int, seed: int) -> None:
 
 def simulate(
     world: World,
-    specs: Sequence[Entry],
+    specs: Sequence[Any],
     *,
     runs: int,
     horizon: int,
@@ -297,9 +357,9 @@ def simulate(
     ----------
     world : World
         Where realisations are drawn from.
-    specs : sequence of Spec, Contestant, Policy or callable
-        The policies. A `Spec` names one of surefoot's, which plays compiled; a new policy object, or a function from a
-        `Problem` to one, plays in Python. `Contestant` gives it a name.
+    specs : sequence of Spec, str, Policy or callable
+        The policies. One of surefoot's by name plays compiled; a new policy object, or a function from a `Problem` to
+        one, plays in Python. A `Spec` gives it settings and a name.
     runs : int
         Number of realisations.
     horizon : int
@@ -335,24 +395,24 @@ def simulate(
     >>> from surefoot.simulation import ArmsWorld, Baseline
     >>> world = ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2))
     >>> specs = [Spec("UCB"), Spec("ConservativeUCB", alpha=0.1)]
-    >>> [outcome.spec.policy for outcome in simulate(world, specs, runs=2, horizon=50)]
+    >>> [outcome.spec.name for outcome in simulate(world, specs, runs=2, horizon=50)]
     ['UCB', 'ConservativeUCB']
     """
     check_scale(runs, horizon, seed)
     points = default_checkpoints(horizon) if checkpoints is None else checkpoints
-    policies = entrants(specs)
+    policies = as_specs(specs)
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     for spec in policies:
         spec.check(world)
     tasks = [ChunkTask(world, policies, chunk, horizon, seed, alphas, points) for chunk in chunks_of(runs)]
     with workers_on(on, threads=threads) as executor:
-        # In the order of the chunks, not of their ends: which run stands where must not depend on workers.
-        done = [kept for _, kept in sorted(completed(executor, tasks), key=lambda found: found[0])]
+        # In the order of the chunks, not of their ends: the place of a run must not depend on workers.
+        done = [kept for _, kept in sorted(completed(executor, tasks), key=lambda answer: answer[0])]
     return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(policies)]
 
 
 def outcome(
-    spec: Entrant, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
+    spec: Spec, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
 ) -> Outcome:
     """Join the chunks of one policy."""
     measures = {name: np.concatenate([part[:, :, i] for part in parts]) for i, name in enumerate(MEASURES)}

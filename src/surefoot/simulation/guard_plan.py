@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from surefoot._renamed import takes_old_name
 from surefoot.arrays import positive
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Guard
@@ -67,7 +66,6 @@ class GuardRollout:
         return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
 
-@takes_old_name("gain", "lift")
 def plan_guard(
     *,
     baseline_reward: float,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, count
-from surefoot.core.native_guard import GuardRuns
+from surefoot.core.native import GuardRuns
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Guard
 

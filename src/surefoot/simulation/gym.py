@@ -1,15 +1,20 @@
-"""Any world as a Gymnasium environment, so that learners written elsewhere play the same rounds as ours."""
+"""Any world as a Gymnasium environment, and any environment under a guard.
 
+Our worlds have ids, such as `surefoot/Paper-v0`; the settings of a world are arguments of `gymnasium.make`. The ids are
+known once this module is imported, which Gymnasium does by itself for an id like
+`surefoot.simulation.gym:surefoot/Paper-v0`: Gymnasium 1.0 has given up the entry points of packages.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError, InputError
-from surefoot.simulation.gym_ids import register_envs
-from surefoot.simulation.realisations import Block, Realisation
+from surefoot.policies.guard import Guard
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.worlds import PaperWorld, World
+from surefoot.simulation.worlds import WORLDS, Block, PaperWorld, Realisation, World
 
 try:
     import gymnasium
@@ -17,9 +22,9 @@ try:
 except ImportError as error:
     raise ImportError("BanditEnv needs Gymnasium. Install it with: pip install 'surefoot[simulation]'") from error
 
-register_envs()
-
 NORMAL_LIMIT = 40.0  # a standard normal number lies outside with a probability below 1e-349
+
+IDS = tuple(f"surefoot/{name.title()}-v0" for name in WORLDS)
 
 Observation = dict[str, Any]
 Info = dict[str, Any]
@@ -126,6 +131,61 @@ class BanditEnv(gymnasium.Env[Observation, Action]):
             )
 
 
+class GuardedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Any environment of single rewards, with a guard between the agent and the world.
+
+    `step` takes the agent's action as a proposal, plays what the guard's coin says, and lets the guard observe the
+    reward. `info` says what was `played`, its `source`, its `probability` and the `share` of that round. The promise is
+    about rewards per step: it fits bandits, and episodes whose steps do not change what later steps can earn.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        The environment; rewards must keep to the guard's bounds.
+    guard : Guard
+        With one metric.
+    baseline : callable, optional
+        The action you would play today, given an observation; by default `observation["baseline"]`.
+
+    Raises
+    ------
+    ConfigError
+        If the guard has several metrics.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> from surefoot.simulation import ArmsWorld, BanditEnv, Bernoulli
+    >>> world = ArmsWorld(actions=3, dim=3, rewards=Bernoulli())
+    >>> env = GuardedEnv(BanditEnv(world, horizon=50), surefoot.Guard(alpha=0.2, delta=0.05, seed=1))
+    >>> observation, info = env.reset(seed=1)
+    >>> *_, info = env.step(2)
+    >>> info["source"], round(info["probability"], 6)
+    ('baseline', 0.8)
+    """
+
+    def __init__(self, env: Any, guard: Guard, *, baseline: Callable[[Any], Any] | None = None) -> None:
+        super().__init__(env)
+        if len(guard.metrics) != 1:
+            raise ConfigError(f"A guarded environment needs one metric, but got {', '.join(guard.metrics)}.")
+        self.guard, self._baseline = guard, baseline or (lambda observation: observation["baseline"])
+        self._observation: Any = None
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Start a new episode; the guard continues, since its promise covers all rounds."""
+        self._observation, info = self.env.reset(**kwargs)
+        return self._observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Play one round: the action, or the baseline's in its place."""
+        decision = self.guard.decide(baseline=self._baseline(self._observation), proposal=action)
+        self._observation, reward, terminated, truncated, info = self.env.step(decision.action)
+        self.guard.observe(decision, float(reward))
+        info |= {"played": decision.action, "source": decision.source}
+        info |= {"probability": decision.probability, "share": decision.share}
+        return self._observation, reward, terminated, truncated, info
+
+
 def _limit_of(world: World) -> float:
     """What bounds every feature in every realisation. The paper's are normal, so that only each run has a bound."""
     if isinstance(world, PaperWorld):
@@ -135,7 +195,17 @@ def _limit_of(world: World) -> float:
 
 def _seed_sequence(options: dict[str, Any]) -> np.random.SeedSequence | None:
     unknown = sorted(set(options) - {"seed_sequence"})
-    given = options.get("seed_sequence")
-    if unknown or not (given is None or isinstance(given, np.random.SeedSequence)):
+    sequence = options.get("seed_sequence")
+    if unknown or not (sequence is None or isinstance(sequence, np.random.SeedSequence)):
         raise InputError(f"`options` may hold only a `seed_sequence`, a numpy SeedSequence, but got {options!r}.")
-    return given
+    return sequence
+
+
+def make_env(world: str, *, horizon: int = 1000, feature_limit: float | None = None, **settings: Any) -> BanditEnv:
+    """The environment of a world by name, with the settings of that world."""
+    return BanditEnv(WORLDS[world](**settings), horizon=horizon, feature_limit=feature_limit)
+
+
+for _name, _id in zip(WORLDS, IDS, strict=True):
+    if _id not in gymnasium.registry:
+        gymnasium.register(_id, entry_point=f"{__name__}:make_env", kwargs={"world": _name})

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.atomic_files import is_left_behind, whole_file
 from surefoot.errors import ConfigError
-from surefoot.simulation.atomic_files import is_left_behind, whole_file
 
 Place: TypeAlias = str | os.PathLike[str]
 Counts: TypeAlias = NDArray[np.float64]

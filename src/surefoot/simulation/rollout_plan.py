@@ -19,25 +19,20 @@ from typing import Any
 import numpy as np
 
 from surefoot import theory
-from surefoot._renamed import takes_old_name
 from surefoot.arrays import Vector, count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
-from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.realisations import Baseline, FixedRealisation
-from surefoot.simulation.rewards import Bernoulli, Gaussian
-from surefoot.simulation.rewards_needed import RewardsNeeded
+from surefoot.simulation.rewards import Bernoulli, Gaussian, RewardsNeeded
 from surefoot.simulation.workers import Where
-from surefoot.simulation.worlds import World
+from surefoot.simulation.worlds import Baseline, Realisation, World
 
 FREE_FROM = 0.8  # a learner acts freely if the baseline was not played in the last fifth of the simulation
 KINDS = ("safe", "paper")
 MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolated from there
 
 
-@takes_old_name("gain", "lift")
 @dataclass(frozen=True)
 class PlanWorld(World):
     """Random actions of which one, the baseline, earns `baseline_reward` and the best one `lift` more, as a share."""
@@ -51,7 +46,7 @@ class PlanWorld(World):
         positive("baseline_reward", self.baseline_reward, hint="baseline_reward is what today's action earns.")
         positive("lift", self.lift, hint="lift is how much more the best action earns; 0.1 is 10%.")
 
-    def realise(self, seed: np.random.SeedSequence) -> FixedRealisation:
+    def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw rows with positive means; scale them to the best reward, and make row 0 the baseline."""
         rng, shared = self._parts(seed)
         theta = rng.standard_normal(self.dim)
@@ -68,7 +63,7 @@ class PlanWorld(World):
         chosen = int(order[1:][np.argmin(np.abs(means[order[1:]] - self.baseline_reward))])
         rows[chosen] *= self.baseline_reward / means[chosen]
         rows[[0, chosen]] = rows[[chosen, 0]]
-        return FixedRealisation(
+        return Realisation(
             rows=np.ascontiguousarray(rows),
             theta=theta,
             theta_bound=float(np.linalg.norm(theta)),
@@ -133,11 +128,9 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
         answers = [{k: _plain(v) for k, v in asdict(answer).items()} for answer in self.answers]
-        settings = {**self.settings, "gain": self.settings["lift"]}  # its name before, which programs may read
-        return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": settings}
+        return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": self.settings}
 
 
-@takes_old_name("gain", "lift")
 def plan(
     *,
     dim: int,
@@ -324,11 +317,9 @@ def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world:
     )
 
 
-def _bound(world: PlanWorld, spec: Entrant, seed: int) -> float:
+def _bound(world: PlanWorld, spec: Spec, seed: int) -> float:
     """The theorem's bound on CLUCB's baseline rounds: the median over worlds, in rewards scaled to at most 1."""
-    if (
-        not isinstance(spec, Spec) or spec.policy != "CLUCB"
-    ):  # Theorem 4 is about exact nesting and a floor that is known; neither is the case here
+    if spec.policy != "CLUCB":  # Theorem 4 is about exact nesting and a known floor; neither is the case here
         return math.inf
     best, ridge = max(1.0, world.baseline_reward * (1 + world.lift)), spec.ridge or 1.0
     gap = world.lift * world.baseline_reward / best

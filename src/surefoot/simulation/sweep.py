@@ -6,31 +6,35 @@ with the same call, on the same workers or on others, and ends with the same tab
 
 import hashlib
 import json
+import math
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.atomic_files import whole_file
 from surefoot.core import native
 from surefoot.errors import ConfigError
-from surefoot.simulation.available_memory import available_memory
-from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.engine import MEASURES, ChunkTask, check_scale, chunks_of, default_checkpoints, outcome
-from surefoot.simulation.object_runner import new_object
-from surefoot.simulation.plain_settings import code_of, plain
-from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.engine import (
+    MEASURES,
+    ChunkTask,
+    Outcome,
+    check_scale,
+    chunks_of,
+    default_checkpoints,
+    outcome,
+)
+from surefoot.simulation.policy_specs import Spec, as_specs
 from surefoot.simulation.result_folder import LocalFolder, Place, ResultFolder, folder_at, npy
-from surefoot.simulation.result_table import Columns, columns_of, shown_name, to_table, write_table
-from surefoot.simulation.workers import Where, completed, is_of_this_process, workers_on
+from surefoot.simulation.workers import Where, available_memory, completed, is_of_this_process, workers_on
 from surefoot.simulation.worlds import World
 
 if TYPE_CHECKING:
@@ -39,6 +43,23 @@ if TYPE_CHECKING:
 COPIES = 8  # of a policy's counts that there must be room for while its rows are made
 FORMAT = 1  # of the files in which chunks are kept
 Progress = Callable[[int, int], None]  # rounds done, rounds in all
+QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+
+Columns: TypeAlias = dict[str, list[Any]]
+COLUMNS = {
+    "world": str,
+    "policy": str,
+    "alpha": float,
+    "seed": int,
+    "runs": int,
+    "horizon": int,
+    "round": int,
+    "measure": str,
+    "watched": float,
+    "mean": float,
+    "stderr": float,
+    **dict.fromkeys(QUANTILES, float),
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +72,9 @@ class Part:
         Name of the world in the table.
     world : World
         Where realisations are drawn from.
-    specs : sequence of Spec, Contestant, Policy or callable
-        The policies as in `simulate`, each with its own name or alpha. A folder knows a policy of your own by its
-        settings, its methods and its factory, not by other functions that they call.
+    specs : sequence of Spec, str, Policy or callable
+        The policies as in `simulate`, each with its own name or alpha. A folder recognises a policy of your own by its
+        settings, its methods and the function that makes it, not by other functions that they call.
     runs : int
         Number of realisations.
     horizon : int
@@ -77,7 +98,7 @@ class Part:
 
     name: str
     world: World
-    specs: Sequence[Entry]
+    specs: Sequence[Any]
     runs: int
     horizon: int
     seed: int = 0
@@ -89,20 +110,21 @@ class Part:
             raise ConfigError(f"`seed` must be less than 2^63, as the table keeps it, but got seed={self.seed}.")
         if not self.specs:
             raise ConfigError("A sweep must have at least one policy.")
-        for spec in self.entrants:
+        object.__setattr__(self, "specs", as_specs(self.specs))
+        for spec in self.specs:
             spec.check(self.world)
         self._check_names()
         self._check_settings()
 
     def _check_names(self) -> None:
         """Refuse two policies that the table could not tell apart."""
-        seen = [(shown_name(spec), spec.alpha) for spec in self.entrants]
-        for name, alpha in seen:
-            if seen.count((name, alpha)) > 1:
-                called = name if alpha is None else f"{name} with alpha {alpha:g}"
+        names = [(spec.name, spec.alpha) for spec in self.specs]
+        for name, alpha in names:
+            if names.count((name, alpha)) > 1:
+                policy = name if alpha is None else f"{name} with alpha {alpha:g}"
                 raise ConfigError(
-                    f"Every policy of a sweep must have its own name or alpha, but {called} is there "
-                    f"{seen.count((name, alpha))} times. Give each a `name`."
+                    f"Every policy of a sweep must have its own name or alpha, but {policy} is there "
+                    f"{names.count((name, alpha))} times. Give each a `name`."
                 )
 
     def _check_settings(self) -> None:
@@ -110,18 +132,13 @@ class Part:
         # Some settings can only be judged in a world, by its bounds and dimension: better now than after an hour.
         (realisation,) = self.world.realisations(self.seed, [0])
         problem = realisation.problem(realisation.take(1))
-        for spec in self.entrants:
-            new_object(spec, problem)
-
-    @property
-    def entrants(self) -> list[Entrant]:
-        """The policies as specs and contestants."""
-        return entrants(self.specs)
+        for spec in self.specs:
+            spec.new_policy(problem)
 
     @property
     def alphas(self) -> list[float]:
         """The alphas by which violations are counted."""
-        return sorted({*self.watched, *(spec.alpha for spec in self.entrants if spec.alpha is not None)})
+        return sorted({*self.watched, *(spec.alpha for spec in self.specs if spec.alpha is not None)})
 
     @property
     def checkpoints(self) -> NDArray[np.int64]:
@@ -134,26 +151,24 @@ class Part:
         return {
             "name": self.name,
             "world": {"kind": type(self.world).__name__, **world},
-            "policies": [self._described(spec) for spec in self.entrants],
+            "policies": [self._describe_policy(spec) for spec in self.specs],
             "runs": self.runs,
             "horizon": self.horizon,
             "seed": self.seed,
             "watched": list(self.watched),
         }
 
-    def _described(self, entrant: Entrant) -> dict[str, Any]:
-        if isinstance(entrant, Spec):
-            described = asdict(entrant)
-            # A setting that came later is left out where it is not used, so that older results go on.
-            return {name: value for name, value in described.items() if name != "exploration" or value is not None}
+    def _describe_policy(self, spec: Spec) -> dict[str, Any]:
+        if not spec.is_own:
+            return asdict(spec)
         (realisation,) = self.world.realisations(self.seed, [0])
-        policy = entrant.new_policy(realisation.problem(realisation.take(1)))
+        policy = spec.new_policy(realisation.problem(realisation.take(1)))
         settings = {name: repr(value) for name, value in getattr(policy, "settings", {}).items()}
         return {
-            "name": entrant.policy,
-            "alpha": entrant.alpha,
-            "knows_baseline": entrant.knows_baseline,
-            "factory": None if entrant.is_object or isinstance(entrant.make, type) else plain(entrant.make),
+            "name": spec.name,
+            "alpha": spec.alpha,
+            "knows_baseline": spec.knows_baseline,
+            "factory": None if spec.is_object or isinstance(spec.policy, type) else plain(spec.policy),
             "class": {"kind": type(policy).__qualname__, "code": code_of(type(policy)), "settings": settings},
         }
 
@@ -194,7 +209,7 @@ class Sweep:
 
 @cache
 def code_of_results() -> str:
-    """What results are made by: the core's sources, and the modules that draw worlds and play runs, all of this room.
+    """A digest of the code that results depend on: the core's sources, and the modules of this package.
 
     Read once, and not the whole package: from a cold disk each file takes a millisecond or two.
     """
@@ -207,18 +222,18 @@ def code_of_results() -> str:
 def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
     """Make the folder this sweep's, or raise if it holds a result of other settings, or of another version."""
     settings = json.dumps(sweep.describe(), indent=2, sort_keys=True).encode()
-    found = folder.read("settings.json")
-    if found == settings:
+    present = folder.read("settings.json")
+    if present == settings:
         return
-    # Where files do not appear whole, a kill leaves the beginning of them; of this one, nothing lay beside it yet.
-    is_begun = found is not None and settings.startswith(found) and folder.names() == ["settings.json"]
-    if found is not None and not is_begun:
-        other = "another version of surefoot" if _differs_in_code(found, sweep) else "other settings"
+    # Where writes are not atomic, a kill leaves the beginning of a file; this one is written before all others.
+    is_cut_short = present is not None and settings.startswith(present) and folder.names() == ["settings.json"]
+    if present is not None and not is_cut_short:
+        other = "another version of surefoot" if _differs_in_code(present, sweep) else "other settings"
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds a result of {other}. "
             "Nothing was changed: choose another folder, or remove that one."
         )
-    if found is None and folder.names():
+    if present is None and folder.names():
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
             "Nothing was changed: choose another folder."
@@ -226,13 +241,13 @@ def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
     folder.write("settings.json", settings)
 
 
-def _differs_in_code(found: bytes, sweep: Sweep) -> bool:
+def _differs_in_code(present: bytes, sweep: Sweep) -> bool:
     try:
-        told = json.loads(found)
+        theirs = json.loads(present)
     except ValueError:
         return False
-    asked: dict[str, Any] = json.loads(json.dumps(sweep.describe()))
-    return isinstance(told, dict) and {**told, "code": asked["code"]} == asked
+    ours: dict[str, Any] = json.loads(json.dumps(sweep.describe()))
+    return isinstance(theirs, dict) and {**theirs, "code": ours["code"]} == ours
 
 
 def run_sweep(
@@ -283,21 +298,19 @@ def run_sweep(
     >>> table["policy"].unique().to_list()
     ['UCB']
     """
-    kept = folder_at(folder)
-    # What makes the table is loaded while others play.
-    threading.Thread(target=import_module, args=("polars",), daemon=True).start()
+    results = folder_at(folder)
     with workers_on(on, threads=threads) as executor:
-        claim_folder(sweep, kept)
-        _play_missing(sweep, kept, executor, progress or (lambda finished, whole: None))
-    table = to_table(rows for part in sweep.parts for rows in _collect(part, kept))
-    with kept.filled() as path:
+        claim_folder(sweep, results)
+        _play_missing(sweep, results, executor, progress or (lambda finished, whole: None))
+    table = to_table(rows for part in sweep.parts for rows in _collect(part, results))
+    with results.filled() as path:
         write_table(table, path, "results")
     return table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeptChunk(ChunkTask):
-    """A chunk that becomes a file: its worker writes it, or without a folder sends it back."""
+    """A chunk that is kept as a file: its worker writes it or, without a folder, sends it back."""
 
     name: str
     folder: ResultFolder | None
@@ -312,11 +325,11 @@ class KeptChunk(ChunkTask):
         """Of the array that is kept."""
         return len(self.policies), len(self.runs), self.checkpoints.size, len(MEASURES) + len(self.watched)
 
-    def hand_in(self, kept: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
-        """Write what was counted, or send it back."""
+    def hand_in(self, counts: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
+        """Write the counts, or send them back."""
         if self.folder is None:
-            return np.stack(kept)
-        self.folder.write(self.name, *npy(kept))
+            return np.stack(counts)
+        self.folder.write(self.name, *npy(counts))
         return None
 
 
@@ -329,9 +342,9 @@ def _play_missing(sweep: Sweep, folder: ResultFolder, executor: Executor, report
     done, total = sum(task.rounds for task in planned if task.name in there), sweep.rounds
     report(done, total)
     with closing(completed(executor, tasks)) as answers:
-        for place, kept in answers:
-            if kept is not None:
-                folder.write(tasks[place].name, *npy(kept))
+        for place, counts in answers:
+            if counts is not None:
+                folder.write(tasks[place].name, *npy(counts))
             elif done == 0:
                 _check_shared(tasks[place], folder)
             done += tasks[place].rounds
@@ -339,16 +352,16 @@ def _play_missing(sweep: Sweep, folder: ResultFolder, executor: Executor, report
 
 
 def _tasks(part: Part, folder: ResultFolder | None) -> Iterator[KeptChunk]:
-    policies, told = part.entrants, (part.horizon, part.seed, part.alphas, part.checkpoints)
+    rest = (part.horizon, part.seed, part.alphas, part.checkpoints)
     for chunk, name in _names(part):
-        yield KeptChunk(part.world, policies, chunk, *told, name=name, folder=folder)
+        yield KeptChunk(part.world, part.specs, chunk, *rest, name=name, folder=folder)
 
 
 def _names(part: Part) -> Iterator[tuple[range, str]]:
     text = json.dumps([FORMAT, code_of_results(), part.describe()], sort_keys=True)
-    described = hashlib.sha256(text.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     for chunk in chunks_of(part.runs):
-        yield chunk, f"cells/{described}-{chunk.start:06d}.npy"
+        yield chunk, f"cells/{digest}-{chunk.start:06d}.npy"
 
 
 def _check_shared(task: KeptChunk, folder: ResultFolder) -> None:
@@ -361,14 +374,111 @@ def _check_shared(task: KeptChunk, folder: ResultFolder) -> None:
 
 
 def _collect(part: Part, folder: ResultFolder) -> Iterator[Columns]:
-    """The rows of every policy, of which only as many are in memory as there is room for."""
+    """The rows of every policy; only as many at a time as memory has room for."""
     with folder.arrays([name for _, name in _names(part)]) as chunks:
 
-        def rows(i: int, spec: Entrant) -> Columns:
-            found = outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
-            return columns_of(part.name, part.seed, found)
+        def rows(i: int, spec: Spec) -> Columns:
+            counts = [chunk[i] for chunk in chunks]
+            return columns_of(part.name, part.seed, outcome(spec, part.checkpoints, part.alphas, counts))
 
-        policies = part.entrants
         room = available_memory() // (COPIES * sum(chunk[0].nbytes for chunk in chunks))
-        with ThreadPoolExecutor(max(1, min(room, os.cpu_count() or 1, len(policies)))) as threads:
-            yield from threads.map(rows, range(len(policies)), policies)
+        with ThreadPoolExecutor(max(1, min(room, os.cpu_count() or 1, len(part.specs)))) as threads:
+            yield from threads.map(rows, range(len(part.specs)), part.specs)
+
+
+def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
+    """Every measure of the table: its name, the alpha that violations are judged by, and its values (runs, points)."""
+    rounds = outcome.checkpoints.astype(np.float64)
+    measures = outcome.measures
+    yield "regret", None, measures["regret"]
+    yield "regret_per_round", None, measures["regret"] / rounds
+    yield "reward", None, measures["earned"]
+    yield "baseline_reward", None, measures["owed"]
+    yield "baseline_rounds", None, measures["baseline_rounds"]
+    yield "baseline_share", None, measures["baseline_rounds"] / rounds
+    yield "last_baseline_round", None, measures["last_baseline"]
+    yield "worst_share", None, measures["worst_share"]
+    own = [outcome.spec.alpha] if outcome.spec.alpha is not None else list(outcome.watched)
+    for alpha in own:
+        yield "violated_share", alpha, outcome.violations[:, :, outcome.watched.index(alpha)] / rounds
+
+
+def columns_of(world: str, seed: int, outcome: Outcome) -> Columns:
+    """The rows of one policy in one world, column by column."""
+    rows: Columns = {name: [] for name in COLUMNS}
+    points, rounds = len(outcome.checkpoints), outcome.checkpoints.tolist()
+    for measure, watched, values in measures_of(outcome):
+        runs = len(values)
+        # A row for each point, so that every sum runs over numbers that lie side by side, as over one point alone.
+        columns = np.ascontiguousarray(values.T)
+        errors = columns.std(axis=1, ddof=1) / math.sqrt(runs) if runs > 1 else np.full(points, math.nan)
+        quantiles = np.quantile(columns, list(QUANTILES.values()), axis=1).tolist()
+        constants = {
+            "world": world,
+            "policy": outcome.spec.name,
+            "alpha": outcome.spec.alpha,
+            "seed": seed,
+            "runs": runs,
+            "horizon": rounds[-1],
+            "measure": measure,
+            "watched": watched,
+        }
+        new: Columns = {name: [value] * points for name, value in constants.items()}
+        new |= {"round": rounds, "mean": columns.mean(axis=1).tolist(), "stderr": errors.tolist()}
+        new |= zip(QUANTILES, quantiles, strict=True)
+        for name in COLUMNS:
+            rows[name] += new[name]
+    return rows
+
+
+def to_table(policies: Iterable[Columns]) -> "pl.DataFrame":
+    """The rows of several policies, as a polars table."""
+    import polars as pl
+
+    rows: Columns = {name: [] for name in COLUMNS}
+    for columns in policies:
+        for name in COLUMNS:
+            rows[name] += columns[name]
+    # With a schema, since a column of None alone would have no type of its own.
+    types = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    return pl.DataFrame(rows, schema={name: types[kind] for name, kind in COLUMNS.items()})
+
+
+def write_table(table: "pl.DataFrame", folder: Path, name: str) -> None:
+    """Write the table as CSV and as Parquet, each whole or not at all."""
+    for suffix, write in ((".csv", table.write_csv), (".parquet", table.write_parquet)):
+        with whole_file(folder / f"{name}{suffix}") as file:
+            write(file)
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON can hold it; a function by its name and a digest of what it is made of."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {"kind": type(value).__name__, **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
+    if callable(value):
+        return {"function": getattr(value, "__qualname__", type(value).__qualname__), "digest": digest(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def digest(function: Any) -> str:
+    """What a function is made of: its code, its constants, its defaults and what it closes over."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise ConfigError(f"A world's function must be a plain function to be kept in a folder, but got {function!r}.")
+    cells = [repr(cell.cell_contents) for cell in function.__closure__ or ()]
+    # The repr of a code object holds its address, which no other process would find again.
+    consts = [c.co_code.hex() if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    parts = (code.co_code.hex(), consts, code.co_names, repr(function.__defaults__), cells)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def code_of(kind: type) -> str:
+    """A digest of the methods of a class and of its bases, those of surefoot and of Python left out."""
+    parts = []
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] not in ("surefoot", "builtins", "abc", "typing"):
+            own = {name: getattr(member, "__func__", member) for name, member in vars(base).items()}
+            parts += [(name, digest(one)) for name, one in sorted(own.items()) if isinstance(one, types.FunctionType)]
+    return hashlib.sha256(repr((kind.__qualname__, parts)).encode()).hexdigest()[:16]

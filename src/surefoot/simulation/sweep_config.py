@@ -11,25 +11,12 @@ from surefoot.hints import nearest
 from surefoot.linear.radius import RADII
 from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
 from surefoot.safety.facts_gate import GATES, OPTIMISMS
-from surefoot.simulation.broken_worlds import DriftingWorld, MisspecifiedWorld
 from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.realisations import Baseline
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
 from surefoot.simulation.sweep import Part, Sweep
-from surefoot.simulation.worlds import ArmsWorld, ContextualWorld, PaperWorld, World
+from surefoot.simulation.worlds import WORLDS, Baseline, World
 
-WORLDS: dict[str, tuple[type[World], tuple[str, ...]]] = {
-    "paper": (PaperWorld, ("instance",)),
-    "contextual": (ContextualWorld, ("sign",)),
-    "arms": (ArmsWorld, ("low", "high")),
-    "drifting": (DriftingWorld, ("period", "drift")),
-    "misspecified": (MisspecifiedWorld, ("epsilon", "declared", "waves")),
-}
-REWARDS: dict[str, tuple[type[Rewards], tuple[str, ...]]] = {
-    "gaussian": (Gaussian, ("sigma",)),
-    "bernoulli": (Bernoulli, ()),
-    "bounded": (Bounded, ("width",)),
-}
+REWARDS: dict[str, type[Rewards]] = {"gaussian": Gaussian, "bernoulli": Bernoulli, "bounded": Bounded}
 CONSTRAINTS = {kind.name: kind for kind in (Cumulative, Checkpoints, Stagewise, Reserve, RealisedPath)}
 SPEC_NUMBERS = ("delta", "ridge", "floor_share", "realised_share", "exploration")
 SPEC_WORDS = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS}
@@ -110,32 +97,37 @@ def sweep_from(data: Mapping[str, Any], *, title: str) -> Sweep:
 
 
 def _world(name: str, entry: Any) -> World:
-    given = _table(f"worlds.{name}", entry)
-    kind: Any
-    kind, extra = _choose(f"worlds.{name}", given, WORLDS)
-    _known(f"worlds.{name}", given, ("kind", "dim", "actions", "baseline", "rewards", "delay", *extra))
-    settings = {key: value for key, value in given.items() if key not in ("kind", "baseline", "rewards")}
-    if "baseline" in given:
-        chosen = _table(f"worlds.{name}.baseline", given["baseline"])
-        _known(f"worlds.{name}.baseline", chosen, ("rank", "action"))
-        settings["baseline"] = Baseline(**chosen)
-    if "rewards" in given:
-        chosen = _table(f"worlds.{name}.rewards", given["rewards"])
-        reward, keys = _choose(f"worlds.{name}.rewards", chosen, REWARDS)
-        _known(f"worlds.{name}.rewards", chosen, ("kind", *keys))
-        settings["rewards"] = reward(**{key: value for key, value in chosen.items() if key != "kind"})
-    world: World = kind(**settings)
+    where = f"worlds.{name}"
+    table = dict(_table(where, entry))
+    kind = _kind(where, table, WORLDS)
+    if "baseline" in table:
+        baseline = _table(f"{where}.baseline", table["baseline"])
+        _known(f"{where}.baseline", baseline, ("rank", "action"))
+        table["baseline"] = Baseline(**baseline)
+    if "rewards" in table:
+        rewards = dict(_table(f"{where}.rewards", table["rewards"]))
+        table["rewards"] = _kind(f"{where}.rewards", rewards, REWARDS)(**rewards)
+    world: World = kind(**table)
     return world
 
 
+def _kind(where: str, table: dict[str, Any], kinds: Mapping[str, Any]) -> Any:
+    """The class that a table names by its `kind`, which is taken out; what is left must be settings of that class."""
+    kind = str(table.pop("kind", None))
+    if kind not in kinds:
+        raise ConfigError(f"`{where}.kind` must be known, but got {kind!r}. {nearest(kind, kinds)}")
+    _known(where, table, [setting.name for setting in fields(kinds[kind])])
+    return kinds[kind]
+
+
 def _specs(entry: Any) -> list[Spec]:
-    given = _table("policies", entry)
-    _known("policies", given, SPEC_KEYS)
-    if "policy" not in given:
+    table = _table("policies", entry)
+    _known("policies", table, SPEC_KEYS)
+    if "policy" not in table:
         raise ConfigError("Each of `policies` must have a key `policy`, the name of the policy.")
-    read = {key: _setting(key, value) for key, value in given.items() if key != "alpha"}
-    alphas = given["alpha"] if isinstance(given.get("alpha"), list) else [given.get("alpha")]
-    return [Spec(alpha=None if alpha is None else _number("policies.alpha", alpha), **read) for alpha in alphas]
+    settings = {key: _setting(key, value) for key, value in table.items() if key != "alpha"}
+    alphas = table["alpha"] if isinstance(table.get("alpha"), list) else [table.get("alpha")]
+    return [Spec(alpha=None if alpha is None else _number("policies.alpha", alpha), **settings) for alpha in alphas]
 
 
 def _setting(key: str, value: Any) -> Any:
@@ -153,25 +145,25 @@ def _setting(key: str, value: Any) -> Any:
         return tuple(_number(where, end) for end in value)
     if key == "constraint":
         return _constraint(where, value)
-    kind, called = (bool, "true or false") if key == "knows_baseline" else (str, "a text")
+    kind, words = (bool, "true or false") if key == "knows_baseline" else (str, "a text")
     if not isinstance(value, kind) or value == "":
-        raise ConfigError(f"`{where}` must be {called}, but got {value!r}.")
+        raise ConfigError(f"`{where}` must be {words}, but got {value!r}.")
     return value
 
 
 def _constraint(where: str, value: Any) -> Any:
     """A name, or a table with a name and the constraint's own settings."""
-    given = value if isinstance(value, Mapping) else {"name": value}
-    name = _word(f"{where}.name" if given is value else where, given.get("name"), CONSTRAINTS)
+    table = value if isinstance(value, Mapping) else {"name": value}
+    name = _word(f"{where}.name" if table is value else where, table.get("name"), CONSTRAINTS)
     own = [setting.name for setting in fields(CONSTRAINTS[name])]
-    _known(where, given, ("name", *own))
+    _known(where, table, ("name", *own))
     for key in own:
-        if key not in given:
+        if key not in table:
             raise ConfigError(
                 f"`{where}` {name!r} must say its {key!r}, but does not: {{name = {name!r}, {key} = ...}}."
             )
-        _number(f"{where}.{key}", given[key])
-    return dict(given) if own else name
+        _number(f"{where}.{key}", table[key])
+    return dict(table) if own else name
 
 
 def _number(where: str, value: Any) -> float:
@@ -187,15 +179,8 @@ def _word(where: str, value: Any, known: Collection[str]) -> str:
     return value
 
 
-def _choose(where: str, given: Mapping[str, Any], known: Mapping[str, tuple[Any, tuple[str, ...]]]) -> Any:
-    kind = str(given.get("kind"))
-    if kind not in known:
-        raise ConfigError(f"`{where}.kind` must be known, but got {kind!r}. {nearest(kind, known)}")
-    return known[kind]
-
-
-def _known(where: str, given: Mapping[str, Any], keys: Collection[str]) -> None:
-    for key in given:
+def _known(where: str, table: Mapping[str, Any], keys: Collection[str]) -> None:
+    for key in table:
         if key not in keys:
             raise ConfigError(f"Every key of {where} must be known, but got {key!r}. {nearest(key, keys)}")
 

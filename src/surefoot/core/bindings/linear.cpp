@@ -1,11 +1,13 @@
 // Ridge, ledger, memory and the search, with names.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 
 #include "bindings/arrays.hpp"
@@ -87,10 +89,11 @@ void bind_ridge(nb::module_& module) {
       [](R& r, const LinearSettings& s, const VectorIn& q, const std::vector<double>& shares) {
         Ellipsoid<D> chosen(r.dim());
         const double radius = choose_dual(s, r, view_of<D>(q, r.dim()), chosen, shares);
-        return std::tuple(radius, copied(chosen.center), copied(chosen.whitener));
+        auto set = std::tuple(radius, copied(chosen.center), copied(chosen.whitener));
+        return radius < 0.0 ? std::nullopt : std::optional(std::move(set));
       },
       nb::arg("settings"), nb::arg("q"), nb::arg("shares") = std::vector<double>(std::begin(SHARES), std::end(SHARES)),
-      "The dual set that bounds <theta, q> best: radius (-1: contradicted), center, whitener.");
+      "The dual set that bounds <theta, q> best: radius, center, whitener; None where the data contradict it.");
   type.def(
       "learn_rows",
       [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, const MatrixOut& predicted) {
@@ -240,16 +243,16 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
   return {found.value, found.error, found.status == Status::refuted, std::move(split), copied(space.theta)};
 }
 
-// The first round with a row that is longer than the bound or not finite, or -1.
+// The first round with a row that is longer than the bound or not finite.
 template <int D>
-std::int64_t first_long(const CubeIn& features, double bound) {
+std::optional<std::int64_t> first_long(const CubeIn& features, double bound) {
   const auto size = features.shape(1) * features.shape(2);
   for (std::size_t t = 0; t < features.shape(0); ++t) {
     const Rows<D> rows{features.data() + t * size, static_cast<int>(features.shape(1)),
                        static_cast<int>(features.shape(2))};
     if (first_bad_row(rows, bound) >= 0) return static_cast<std::int64_t>(t);
   }
-  return -1;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -265,15 +268,19 @@ void bind_linear(nb::module_& module) {
   module.def("search", &search_for, nb::arg("center"), nb::arg("whitener"), nb::arg("radius"), nb::arg("bound"),
              nb::arg("q"), nb::arg("rows"), nb::arg("low"), nb::arg("high"), nb::arg("normals"), nb::arg("levels"),
              nb::arg("start"), nb::arg("room"), nb::arg("target"), nb::arg("budget"));
-  module.def("first_bad_row", [](const MatrixIn& rows, double bound) {
-    return first_bad_row(rows_of<any>(rows, static_cast<int>(rows.shape(1))), bound);
-  });
+  module.def(
+      "first_bad_row",
+      [](const MatrixIn& rows, double bound) -> std::optional<int> {
+        const int bad = first_bad_row(rows_of<any>(rows, static_cast<int>(rows.shape(1))), bound);
+        return bad < 0 ? std::nullopt : std::optional(bad);
+      },
+      nb::arg("rows"), nb::arg("bound"), "The first row that is longer than the bound or not finite.");
   module.def(
       "first_long",
       [](const CubeIn& features, double bound) {
         return features.shape(2) == 4 ? first_long<4>(features, bound) : first_long<any>(features, bound);
       },
-      "The first round with a row that is longer than the bound or not finite, or -1.");
+      nb::arg("features"), nb::arg("bound"), "The first round with a row that is longer than the bound or not finite.");
   module.def("ball_spread",
              [](double bound, const VectorIn& q) { return ball_spread(bound, q.data(), static_cast<int>(q.size())); });
   module.def("careful_range", [](const VectorIn& center, const MatrixIn& whitener, double radius, const VectorIn& q) {

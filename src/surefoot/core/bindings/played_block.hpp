@@ -1,6 +1,9 @@
 // A block of rounds as Python gives it, and how a policy plays it.
 #pragma once
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
 
 #include "bindings/arrays.hpp"
 #include "engine.hpp"
@@ -42,10 +45,11 @@ template <class P, class Team>
   return player.play(block, tally, points, trace, team);
 }
 
-// Plays a block; with `lanes` the actions are shared by so many, with the same bits.
+// Plays a block; with `lanes` the actions are shared by so many, with the same bits. Returns the first round with a row
+// beyond its bound, if there is one.
 template <class P>
-std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const CountsIn& checkpoints, MatrixOut& kept,
-                  CountsOut& trace, int lanes) {
+std::optional<std::int64_t> play(Player<P>& player, const Block& block, Tally& tally, const CountsIn& checkpoints,
+                                 MatrixOut& kept, CountsOut& trace, int lanes) {
   if (kept.shape(0) < checkpoints.size() || kept.shape(1) != static_cast<std::size_t>(tally.size())) {
     throw nb::value_error("`kept` must have a row for each checkpoint and a column for each count");
   }
@@ -55,8 +59,9 @@ std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const Cou
   const Checkpoints points{checkpoints.data(), static_cast<int>(checkpoints.size()), kept.data()};
   std::int64_t* actions = trace.size() == 0 ? nullptr : trace.data();
   const nb::gil_scoped_release unlocked;
-  return lanes == 0 ? play_with(player, block, tally, points, actions, Solo{})
-                    : play_with(player, block, tally, points, actions, Emulated{lanes});
+  const std::int64_t failed = lanes == 0 ? play_with(player, block, tally, points, actions, Solo{})
+                                         : play_with(player, block, tally, points, actions, Emulated{lanes});
+  return failed < 0 ? std::nullopt : std::optional(failed);
 }
 
 }  // namespace surefoot

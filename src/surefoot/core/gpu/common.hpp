@@ -4,6 +4,8 @@
 #pragma once
 #include <vector>
 
+#include "arena.hpp"
+
 namespace surefoot {
 
 using Zeros = std::vector<double>;
@@ -11,6 +13,25 @@ using Zeros = std::vector<double>;
 template <class A>
 using Common = std::vector<A, true>;
 
-}  // namespace surefoot
+// What a team has one of, in a device's memory.
+template <class A>
+class OfTeam {
+ public:
+  template <class... Given>
+  explicit OfTeam(Given... given) : there_(::new (gpu::take_room<gpu::Room::team>(sizeof(A))) A(given...)) {}
+  OfTeam(const OfTeam&) = delete;
+  OfTeam& operator=(const OfTeam&) = delete;
 
-#include "of_team.hpp"
+  operator const A&() const { return *there_; }
+  auto size() const { return there_->size(); }
+  auto data() const { return there_->data(); }
+  auto row(int i) const { return there_->row(i); }
+  double& operator[](std::size_t i) const { return there_->data()[i]; }
+  double& operator()(int i, int j) const { return (*there_)(i, j); }
+  void diagonal(double scale) const { there_->diagonal(scale); }
+
+ private:
+  A* there_;
+};
+
+}  // namespace surefoot

@@ -143,13 +143,12 @@ struct SingleQuad {
   float x[4];
 };
 
-}  // namespace surefoot
-
-#include "quad.hpp"
-
-namespace surefoot {
-
+using Quad = Several<4>;
 using Register = Quad;
+
+inline double root(double x) { return std::sqrt(x); }
+inline std::array<double, 4> spread(const Quad& x) { return {x[0], x[1], x[2], x[3]}; }
+
 struct Square {
   Quad a, b, c, e;
 };
@@ -157,7 +156,10 @@ inline std::array<double, 4> squares_of(const double* x) {
   return {x[0] * x[0], x[1] * x[1], x[2] * x[2], x[3] * x[3]};
 }
 // Rows as columns.
-inline Square turned(const Square& x) { return turn<Square>(x); }
+inline Square turned(const Square& x) {
+  const auto column = [&](int i) { return Quad{x.a[i], x.b[i], x.c[i], x.e[i]}; };
+  return {column(0), column(1), column(2), column(3)};
+}
 
 // In the core's order.
 inline Quad halved(const Quad (&x)[2]) { return x[0] + x[1]; }
