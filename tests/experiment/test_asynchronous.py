@@ -17,7 +17,7 @@ from surefoot.experiment.answer import or_raise
 from surefoot.experiment.async_experiment import LARGEST_GROUP, BatchQueue
 from surefoot.experiment.snapshots import pack
 from surefoot.journal import Journal, Transaction, open_journal
-from surefoot.journal.in_memory import MemoryJournal
+from surefoot.journal.memory import MemoryJournal
 from tests.experiment.worlds import safe_policy
 
 T = TypeVar("T")

@@ -211,11 +211,11 @@ def test_a_commit_that_failed_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -
     play(live, world, clock, 10)
     expected = bits(live)
 
-    def failing(*_: Any) -> None:
+    def failing(*_: Any, **__: Any) -> None:
         raise surefoot.errors.JournalFullError("full")
 
     with monkeypatch.context() as broken:
-        broken.setattr("surefoot.journal.in_memory.MemoryView.keep", failing)
+        broken.setattr("surefoot.journal.memory.MemoryJournal._keep", failing)
         for _ in range(2):
             with pytest.raises(surefoot.errors.JournalFullError):
                 live.decide(**world.question())

@@ -11,7 +11,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.journal.writer import NAME
 
-BACKENDS = ("memory", "sqlite", "postgres")
+BACKENDS = ("memory", "file", "unsynced file", "sqlite", "postgres")
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +25,8 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a fresh journal of each kind can be opened."""
     places: dict[str, Callable[[], str]] = {
         "memory": lambda: "memory:",
+        "file": lambda: str(tmp_path / "a journal ?#%.log"),
+        "unsynced file": lambda: str(tmp_path / "unsynced ?#%.log"),
         "sqlite": lambda: str(tmp_path / "a journal ?#%.db"),
         "postgres": lambda: new_database(request.getfixturevalue("server")),
     }
@@ -33,7 +35,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def journal(address: str) -> Iterator[Journal]:
-    with open_journal(address) as journal:
+    with open_journal(address, sync="unsynced" not in address) as journal:
         yield journal
 
 

@@ -1,11 +1,10 @@
-"""A wire between a journal and its server that can be cut at the worst moment: around a commit."""
+"""A wire between a journal and its server that can be cut, or fall silent, at the worst moment: around a commit."""
 
 import select
 import socket
 import struct
 import threading
 import time
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 SOCKET = ".s.PGSQL.5432"
@@ -16,23 +15,26 @@ STOPPING = b"E" + struct.pack("!I", len(_FIELDS) + 4) + _FIELDS
 
 
 class Proxy:
-    """Passes bytes both ways, until it is told to lose a commit or the answer to it.
+    """Passes bytes both ways over TCP, until it loses a commit, its answer, or everything.
 
-    lose = "request": the next commit never reaches the server
-    lose = "answer":  the next commit reaches the server, its answer never comes back
-    lose = "rest":    its answer comes back, and then, as of a server that is told to stop, an error that ends the
-                      session; the end itself is a moment late
+    lose = "request":     the next commit never reaches the server, and the connection is cut
+    lose = "answer":      the next commit reaches the server, and the connection is cut before its answer
+    lose = "rest":        its answer comes back, and then, as of a server that stops, an error that ends the session;
+                          the end itself is a moment late
+    lose = "hang before": the next commit never reaches the server, and the connection stays open in silence
+    lose = "hang after":  the next commit reaches the server, and then the connection stays open in silence
+    is_silent:            nothing passes any more, while connections are taken and bytes are acknowledged
     """
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._server = f"{parse_qs(parts.query)['host'][0]}/{SOCKET}"
-        self.url = urlunsplit(parts._replace(query=f"host={folder}"))
         self.lose: str | None = None
         self.accepts = self._is_open = True
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(f"{folder}/{SOCKET}")
-        self._listener.listen()
+        self.is_silent = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.url = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{self.port}", query=""))
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
@@ -57,10 +59,21 @@ class Proxy:
         with client, socket.socket(socket.AF_UNIX) as server:
             server.connect(self._server)
             while self._is_open:
+                if self.is_silent:
+                    time.sleep(0.02)
+                    continue
                 for source in select.select([client, server], [], [], 0.02)[0]:
                     data, target = source.recv(65536), server if source is client else client
                     if source is client and COMMIT in data and self.lose in ("request", "answer"):
-                        self._lose(server, data)
+                        lose, self.lose = self.lose, None
+                        if lose == "answer":
+                            server.sendall(data)
+                        return
+                    if source is client and COMMIT in data and self.lose in ("hang before", "hang after"):
+                        lose, self.lose = self.lose, None
+                        if lose == "hang after":
+                            server.sendall(data)
+                        self._hang(client)
                         return
                     if source is server and COMMIT in data and self.lose == "rest":
                         self.lose = None
@@ -71,7 +84,8 @@ class Proxy:
                         return
                     target.sendall(data)
 
-    def _lose(self, server: socket.socket, data: bytes) -> None:
-        lose, self.lose = self.lose, None
-        if lose == "answer":
-            server.sendall(data)
+    def _hang(self, client: socket.socket) -> None:
+        """Say nothing until the client gives up."""
+        while self._is_open:
+            if select.select([client], [], [], 0.02)[0] and not client.recv(65536):
+                return

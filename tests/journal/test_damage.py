@@ -12,8 +12,7 @@ from surefoot.errors import (
     JournalCorruptedError,
     JournalError,
 )
-from surefoot.journal.sqlite import SqliteJournal
-from surefoot.journal.sqlite_file import PAGE_BYTES
+from surefoot.journal.sqlite import PAGE_BYTES, SqliteJournal
 from tests.journal.writer import NAME, append
 
 

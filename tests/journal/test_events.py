@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from surefoot.errors import InputError, JournalCorruptedError
+from surefoot.journal.contract import View
 from surefoot.journal.events import START, Event, Head, canonical, next_event, verified, verify
-from surefoot.journal.view import View
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers(-(2**60), 2**60) | some.floats(allow_nan=False, allow_infinity=False)

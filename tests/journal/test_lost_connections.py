@@ -2,11 +2,10 @@
 
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -26,10 +25,9 @@ from tests.journal.writer import NAME, append
 
 @pytest.fixture
 def proxy(url: str) -> Iterator[Proxy]:
-    with tempfile.TemporaryDirectory() as folder:
-        proxy = Proxy(url, Path(folder))
-        yield proxy
-        proxy.close()
+    proxy = Proxy(url)
+    yield proxy
+    proxy.close()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGQUIT, signal.SIGINT], ids=["crash", "fast stop"])
@@ -161,7 +159,7 @@ def test_work_that_swallows_an_error_of_the_server_is_not_acknowledged(postgres:
     def work(transaction: Transaction) -> None:
         transaction.append("decision", b"", time=0.0, key="d")
         with pytest.raises(JournalError):
-            transaction.over._query("SELECT 1/0", ())  # type: ignore[attr-defined]
+            transaction.over.over._query("SELECT 1/0", ())  # type: ignore[attr-defined]
 
     with pytest.raises(JournalError):
         postgres.transact(NAME, work)
@@ -196,3 +194,87 @@ def test_work_runs_alone_even_when_the_server_forgets_its_lock(postgres: Postgre
     other.join()
     assert order == ["first ended", "second began"]
     assert [event.key for event in postgres.read(NAME, 1)] == ["e"]
+
+
+PATIENCE = 1.0
+
+
+@pytest.mark.parametrize("lost", ["hang before", "hang after"])
+def test_a_session_that_hangs_in_its_commit_leaves_nobody_in_doubt(
+    postgres: PostgresJournal, proxy: Proxy, lost: str
+) -> None:
+    with PostgresJournal(proxy.url, patience=PATIENCE) as remote:
+        append(remote, "before")
+        proxy.lose = lost
+        if lost == "hang after":
+            assert append(remote, "d") == postgres.find(NAME, "d")
+        else:
+            with pytest.raises(JournalUnavailableError, match="nothing was written"):
+                append(remote, "d")
+            assert postgres.find(NAME, "d") is None
+        assert append(remote, "after") == postgres.find(NAME, "after")
+
+
+def test_other_experiments_go_on_while_a_session_hangs_and_the_probe_names_its_experiment(
+    postgres: PostgresJournal, proxy: Proxy
+) -> None:
+    with PostgresJournal(proxy.url, patience=4.0) as remote:
+        remote.create("other", b"{}", time=0.0)
+        proxy.lose, named = "hang after", dict[str, str]()
+        hanging = threading.Thread(target=append, args=(remote, "d"))
+        hanging.start()
+        _wait_until(lambda: proxy.lose is None)
+        while NAME not in named and hanging.is_alive():
+            remote.transact("other", lambda t: t.append("decision", b"", time=0.0))
+            named = remote.probe()
+        assert "not answered" in named[NAME]
+        assert "other" not in named
+        hanging.join()
+        assert remote.find(NAME, "d") is not None
+        assert remote.probe() == {}
+
+
+def test_a_server_that_falls_silent_is_unavailable_and_comes_back(postgres: PostgresJournal, proxy: Proxy) -> None:
+    with PostgresJournal(proxy.url, patience=PATIENCE) as remote:
+        with ThreadPoolExecutor(4) as threads:  # several sessions that are idle then
+            list(threads.map(lambda n: append(remote, f"before {n}"), range(8)))
+        proxy.is_silent = True
+        for call in (lambda: append(remote, "d"), lambda: remote.head(NAME), remote.probe, remote.clock):
+            with pytest.raises((JournalUnavailableError, OutcomeUnknownError)):
+                call()
+        proxy.is_silent = False
+        _wait_until(lambda: _is_there(remote))
+        assert append(remote, "after") == postgres.find(NAME, "after")
+        assert remote.probe() == {}
+
+
+def _is_there(journal: PostgresJournal) -> bool:
+    try:
+        return journal.names() == [NAME]
+    except JournalError:
+        return False
+
+
+def test_a_process_that_hangs_in_a_transaction_does_not_stop_the_others(postgres: PostgresJournal, url: str) -> None:
+    with PostgresJournal(url, patience=PATIENCE) as other:
+        began, held = threading.Event(), threading.Event()
+
+        def work(transaction: Transaction) -> None:
+            transaction.append("decision", b"", time=0.0, key="d")
+            began.set()
+            held.wait(60)
+
+        future = other.submit(NAME, work, executor=ThreadPoolExecutor(1))
+        began.wait(60)
+        _wait_until(lambda: append_or_none(postgres, "from elsewhere") is not None)
+        held.set()
+        with pytest.raises(JournalUnavailableError):
+            future.result()
+        assert [event.key for event in postgres.read(NAME, 1)] == ["from elsewhere"]
+
+
+def append_or_none(journal: PostgresJournal, key: str) -> object:
+    try:
+        return append(journal, key)
+    except JournalError:
+        return None

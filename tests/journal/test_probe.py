@@ -8,8 +8,7 @@ import psycopg
 import pytest
 
 from surefoot.errors import JournalError
-from surefoot.journal import Journal, open_journal, probed_experiments
-from surefoot.journal.probed_experiments import ProbedExperiments, ProbedRow
+from surefoot.journal import Journal, open_journal, sql
 from tests.journal.servers import PostgresServer, new_database
 
 NAMES = ("first", "second", "third")
@@ -93,7 +92,7 @@ def test_where_none_takes_events_it_is_the_journal(store: Store) -> None:
 
 
 def test_of_many_each_has_its_turn(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probed_experiments, "AT_ONCE", 1)
+    monkeypatch.setattr(sql, "PROBED_AT_ONCE", 1)
     store.journal.probe()
     store.refuse("second", "third")
     found = [sorted(store.journal.probe()) for _ in range(4)]
@@ -109,7 +108,7 @@ def test_a_lock_that_nobody_writes_under_is_told_and_one_that_is_written_under_i
     with store.journal, psycopg.connect(url) as other:
         other.execute(lock)
         assert store.journal.probe() == {}
-        monkeypatch.setattr(probed_experiments, "STUCK_SECONDS", 0.0)
+        monkeypatch.setattr(sql, "STUCK_SECONDS", 0.0)
         assert list(store.journal.probe()) == ["second"]
         other.rollback()
         assert store.journal.probe() == {}
@@ -121,7 +120,7 @@ def test_a_lock_that_nobody_writes_under_is_told_and_one_that_is_written_under_i
 
 
 def test_what_is_gone_is_forgotten() -> None:
-    probed = ProbedExperiments()
-    rows = [ProbedRow(1, "a", 1), ProbedRow(2, "b", 1)]
-    assert probed.note(probed.chosen(rows), {"b": "why"}) == {"b": "why"}
-    assert probed.note(probed.chosen(rows[:1]), {}) == {}
+    probe = sql.Probe()
+    rows = [(1, "a", 1), (2, "b", 1)]
+    assert probe.note(probe.choose(rows), {"b": JournalError("why")}) == {"b": "why"}
+    assert probe.note(probe.choose(rows[:1]), {}) == {}

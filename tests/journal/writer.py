@@ -43,7 +43,7 @@ def keep_sending(journal: Journal, prefix: str) -> None:
 
 
 def main(address: str, prefix: str, *unsure: str) -> None:
-    journal = open_journal(address)
+    journal = open_journal(address, sync="unsynced" not in address)
     for key in unsure:
         send(journal, key)
     for n in range(THREADS):

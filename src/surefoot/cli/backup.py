@@ -19,13 +19,14 @@ def backup(
     `surefoot restore --expect` uses them to tell what is lost.
     """
     from surefoot.audit import ExpectedHead
+    from surefoot.journal.address import file_of
     from surefoot.journal.copying import backup as copy
 
-    if "://" in journal and not journal.startswith("sqlite:///"):
-        raise ConfigError("`surefoot backup` copies SQLite files, but this is a server's: use its own `pg_dump`.")
+    if (source := file_of(journal)) is None:
+        raise ConfigError("`surefoot backup` copies files, but this journal is a server's: use its own `pg_dump`.")
     # Before the copy: what a server gives out meanwhile is newer.
     began = time.time()
-    heads = copy(journal.removeprefix("sqlite:///"), file)
+    heads = copy(source, file)
     for name, head in heads.items():
         typer.echo(_line(ExpectedHead(name, *head, began)))
     chains = "1 chain" if len(heads) == 1 else f"{len(heads)} chains"

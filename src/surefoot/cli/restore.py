@@ -35,14 +35,14 @@ def restore(
     from surefoot.experiment.restored_journal import check_loss, check_unshared
     from surefoot.experiment.restored_journal import restore as take_into_use
     from surefoot.journal import Journal, open_journal
-    from surefoot.journal.address import without_password
+    from surefoot.journal.address import file_of, without_password
     from surefoot.journal.copying import backup, check_new_file, remove_file, settle, verify_all
     from surefoot.journal.journal_chain import given_up
 
     if not by.strip() or not reason.strip():
         raise ConfigError("`--by` and `--reason` must say who restores the journal, and why: an auditor will ask.")
-    if copy is not None and "://" in journal:
-        raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")
+    if copy is not None and ("://" in journal or file_of(journal) is None):
+        raise ConfigError("`--from` puts a file in place, but the journal is a server's: use `pg_restore`.")
     expected = None if expect is None else [head for path in expect for head in read_expected(path)]
 
     def known(opened: Journal) -> dict[str, Head] | None:

@@ -15,7 +15,8 @@ together, for all transactions that wait; this changes how long it takes to find
   - On the truth: `transaction.head` is the true head, after everything that other threads and processes appended.
   - All or nothing: if `work` raises, nothing that it appended remains and its exception comes out of `transact`.
   - Durable: `transact` returns only when what was appended survives the loss of the process and of the machine's
-    power (as far as the disk is honest about flushes; the in-memory backend keeps nothing).
+    power (as far as the disk is honest about flushes; the in-memory backend keeps nothing, and a file journal without
+    `sync` survives the loss of the process alone).
   - Shared flushes: transactions that wait at the same time may be committed together. Each is still all or nothing
     by itself, in some order; a later one sees the events of an earlier one before those are durable. Should the
     commit fail then, it fails for all of them.
@@ -28,7 +29,7 @@ future may run in the thread that writes, so they must be quick (`asyncio.wrap_f
   - the exception of `work`, or any `JournalError` but the last: nothing was written.
   - `OutcomeUnknownError`: the disk refused the flush, or the server went away in the middle of the commit and did not
     come back in time. All of it was written or none: look the key up (`find`) before you try again. After a refused
-    flush the journal opens its file again by itself before the next transaction, and refuses that as long as it cannot.
+    flush the journal repairs its file by itself before the next transaction, and refuses that as long as it cannot.
 
 **States in memory.** `work` usually advances a state that is kept between transactions, and the commit may fail after
 it did. So a state carries the `Head` that it stands for, and the rule is one comparison at the start of `work`: where
@@ -59,19 +60,455 @@ opened as asked raises `JournalNotFoundError`, `JournalBusyError`, `JournalReadO
 `JournalCorruptedError`, and is left as it was.
 """
 
+import hashlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from surefoot.errors import JournalBusyError, JournalConflictError, JournalNotFoundError, JournalReadOnlyError
-from surefoot.journal.events import Event, Head
-from surefoot.journal.view import Transaction as Transaction
-from surefoot.journal.view import View as View
+from surefoot.errors import (
+    JournalBusyError,
+    JournalConflictError,
+    JournalCorruptedError,
+    JournalNotFoundError,
+    JournalReadOnlyError,
+    JournalUnavailableError,
+)
+from surefoot.journal.events import START, Event, Head, next_event, verified
+from surefoot.journal.private_text import PrivateText, by_alias
 
 T = TypeVar("T")
+PAGE = 256  # events
+UNKNOWN: Any = object()  # in place of an event that was not looked up yet
+
+
+class View(ABC):
+    """What can be read of one experiment: durable events and, inside a transaction, the transaction's own."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def head(self) -> Head:
+        """Number and hash of the newest event."""
+
+    @abstractmethod
+    def page(self, after: int, limit: int) -> list[Event]:
+        """One page of events, in order and unchecked.
+
+        Parameters
+        ----------
+        after : int
+            Number of the last event that is not wanted.
+        limit : int
+            How many events at most.
+
+        Returns
+        -------
+        list of Event
+            Empty at the end.
+        """
+
+    @abstractmethod
+    def find(self, key: str) -> Event | None:
+        """The event that carries a key.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+
+        Returns
+        -------
+        Event or None
+            None if no event carries it.
+        """
+
+    def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
+        """The events that carry some keys.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            The keys.
+
+        Returns
+        -------
+        dict of str to Event
+            Without the keys that no event carries.
+        """
+        return {key: event for key in keys if (event := self.find(key)) is not None}
+
+    @abstractmethod
+    def latest(self, kind: str) -> Event | None:
+        """The newest event of a kind.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "decision".
+
+        Returns
+        -------
+        Event or None
+            None if there is none.
+        """
+
+    def newest_of(self, kind: str, limit: int) -> list[Event]:
+        """The newest events of a kind, newest first.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "mode".
+        limit : int
+            How many at most.
+
+        Returns
+        -------
+        list of Event
+            Empty if there is none.
+        """
+        events = [event for event in self.read() if event.kind == kind]
+        return events[::-1][:limit]
+
+    @abstractmethod
+    def attachment(self, digest: str) -> bytes | None:
+        """The attachment of a name.
+
+        Parameters
+        ----------
+        digest : str
+            SHA-256 of its bytes.
+
+        Returns
+        -------
+        bytes or None
+            None if it is missing or damaged.
+        """
+
+    def private(self, number: int) -> PrivateText | None:
+        """The private text of an event.
+
+        Parameters
+        ----------
+        number : int
+            The event's number.
+
+        Returns
+        -------
+        PrivateText or None
+            None if it has none, or none any more.
+        """
+        return None
+
+    def privates(self, after: int, limit: int) -> list[tuple[int, PrivateText]]:
+        """One page of private texts with their events' numbers, in order.
+
+        Parameters
+        ----------
+        after, limit : int
+            As in `page`.
+
+        Returns
+        -------
+        list of (int, PrivateText)
+            Empty at the end.
+        """
+        return []
+
+    def about(self, person: str, *, newest: int | None = None) -> list[int]:
+        """The events whose private text is about a person.
+
+        Parameters
+        ----------
+        person : str
+            As it was given with the text.
+        newest : int, optional
+            How many at most: the newest.
+
+        Returns
+        -------
+        list of int
+            Their numbers, in order.
+        """
+        return []
+
+    def strays(self) -> list[int]:
+        """Rows that belong to no event of the chain, where nobody who reads in order would come by.
+
+        Returns
+        -------
+        list of int
+            Numbers of events below 1, and of private texts below 1 or beyond the head.
+        """
+        return []
+
+    def read(self, after: int = 0, *, limit: int | None = None, verify: bool = True) -> Iterator[Event]:
+        """Stream events in order, in bounded memory.
+
+        Parameters
+        ----------
+        after : int
+            Number of the last event that is not wanted.
+        limit : int, optional
+            How many events at most.
+        verify : bool
+            Whether to check each event against its hash and its predecessor.
+
+        Returns
+        -------
+        iterator of Event
+            Raises JournalCorruptedError at the first event that is wrong.
+        """
+        events = self._stream(after, limit)
+        return verified(self.name, events, after=START if after == 0 else None) if verify else events
+
+    def follows(self, head: Head) -> bool:
+        """Whether the chain once had this head, so that a state at it can catch up.
+
+        Parameters
+        ----------
+        head : Head
+            Number and hash of an event.
+
+        Returns
+        -------
+        bool
+            Whether it is in the chain.
+        """
+        newest = self.head  # once: another process may write meanwhile
+        if head.number == 0 or head == newest:
+            return head in (START, newest)  # number 0 with another hash is no head of this chain
+        page = self.page(head.number - 1, 1)
+        return bool(page) and page[0].head == head
+
+    def _stream(self, after: int, limit: int | None) -> Iterator[Event]:
+        while limit is None or limit > 0:
+            page = self.page(after, PAGE if limit is None else min(PAGE, limit))
+            yield from page
+            # Not where it is short: events may have been appended since.
+            if not page:
+                return
+            after = page[-1].number
+            limit = None if limit is None else limit - len(page)
+
+
+class Transaction(View):
+    """What `work` is given: the experiment at its true head, and the means to append to it.
+
+    Whatever it appends waits in memory until `work` has returned, so a transaction that fails leaves nothing to undo.
+    Transactions stack: that of one caller over that of its group, and the group's over what is stored.
+
+    Parameters
+    ----------
+    over : View
+        What is stored; nothing else changes it meanwhile.
+
+    Examples
+    --------
+    >>> from surefoot.journal import open_journal
+    >>> journal = open_journal("memory:")
+    >>> created = journal.create("shop", b"{}", time=0.0)
+    >>> journal.transact("shop", lambda transaction: transaction.head == created.head)
+    True
+    """
+
+    def __init__(self, over: View) -> None:
+        self.name, self.over, self.base = over.name, over, over.head
+        self.events: list[Event] = []
+        self.attachments: dict[str, bytes | None] = {}  # None: removed
+        self.texts: dict[int, PrivateText | None] = {}  # None: erased
+        self._head, self._is_over = self.base, False
+        # Keys that were appended here, or looked up below; None if no event carries them.
+        self._known: dict[str, Event | None] = {}
+
+    def append(
+        self, kind: str, payload: bytes, *, time: float, key: str | None = None, private: PrivateText | None = None
+    ) -> Event:
+        """Append an event; it is durable when `transact` returns.
+
+        Parameters
+        ----------
+        kind : str
+            A word for what happened.
+        payload : bytes
+            JSON, as `canonical` writes it.
+        time : float
+            Seconds since 1970.
+        key : str, optional
+            Unique within the experiment; what a repeated request is found by.
+        private : PrivateText, optional
+            What is kept beside the event, and can be erased.
+
+        Returns
+        -------
+        Event
+            With its number and hash.
+
+        Raises
+        ------
+        JournalConflictError
+            If an event has that key, or that alias, already.
+        InputError
+            If a field is invalid.
+        """
+        self._refuse_if_over()
+        # Before any lookup: it refuses keys that no backend could look up.
+        event = next_event(self.name, self._head, kind=kind, payload=payload, time=time, key=key)
+        alias = None if private is None or private.alias is None else by_alias(private.alias)
+        for unique in (key, alias):
+            if unique is not None and (holder := self.find(unique)) is not None:
+                raise JournalConflictError(
+                    f"A key must be used once in an experiment, but event {holder.number} ({holder.kind}) of "
+                    f"{self.name!r} has key={unique!r} already. Look it up with `find` before you append."
+                )
+        self.events.append(event)
+        self._head = event.head
+        if key is not None:
+            self._known[key] = event
+        if private is not None:
+            self.texts[event.number] = private
+        if alias is not None:
+            self._known[alias] = event
+        return event
+
+    def erase(self, numbers: Iterable[int]) -> int:
+        """Remove the private texts of events.
+
+        Parameters
+        ----------
+        numbers : iterable of int
+            The events' numbers.
+
+        Returns
+        -------
+        int
+            How many of them had one.
+        """
+        self._refuse_if_over()
+        count = 0
+        for number in numbers:
+            text = self.private(number)
+            if text is not None:
+                count += 1
+                self.texts[number] = None
+                if text.alias is not None:
+                    self._known[by_alias(text.alias)] = None
+        return count
+
+    def attach(self, data: bytes) -> str:
+        """Keep bytes beside the chain; the same bytes twice are kept once.
+
+        Parameters
+        ----------
+        data : bytes
+            Such as a snapshot.
+
+        Returns
+        -------
+        str
+            The SHA-256 that they are found by.
+        """
+        self._refuse_if_over()
+        digest = hashlib.sha256(data).hexdigest()
+        self.attachments[digest] = data
+        return digest
+
+    def detach(self, digest: str) -> None:
+        """Remove an attachment, if it is there.
+
+        Parameters
+        ----------
+        digest : str
+            SHA-256 of its bytes.
+        """
+        self._refuse_if_over()
+        self.attachments[digest] = None
+
+    @property
+    def head(self) -> Head:
+        """The newest event, those of this transaction included."""
+        return self._head
+
+    def page(self, after: int, limit: int) -> list[Event]:
+        """Stored events, then those of this transaction."""
+        # They follow the base without a gap, so one page may take its end from here.
+        below = self.over.page(after, limit) if after < self.base.number else []
+        skip = max(0, after - self.base.number)
+        return below + self.events[skip : skip + limit - len(below)]
+
+    def find(self, key: str) -> Event | None:
+        """The event that carries this key; each key is looked up below once."""
+        event: Event | None = self._known.get(key, UNKNOWN)
+        if event is UNKNOWN:
+            event = self._known[key] = self.over.find(key)
+        return event
+
+    def latest(self, kind: str) -> Event | None:
+        """The newest event of this kind."""
+        return next((event for event in reversed(self.events) if event.kind == kind), None) or self.over.latest(kind)
+
+    def attachment(self, digest: str) -> bytes | None:
+        """The attachment of this name."""
+        return self.attachments[digest] if digest in self.attachments else self.over.attachment(digest)
+
+    def private(self, number: int) -> PrivateText | None:
+        """The private text of an event, unless this transaction erased it."""
+        return self.texts[number] if number in self.texts else self.over.private(number)
+
+    def privates(self, after: int, limit: int) -> list[tuple[int, PrivateText]]:
+        """One page of private texts, those of this transaction included."""
+        below = [entry for entry in self.over.privates(after, limit + len(self.texts)) if entry[0] not in self.texts]
+        own = [(number, text) for number, text in self.texts.items() if text is not None and number > after]
+        return sorted([*below, *own], key=lambda entry: entry[0])[:limit]
+
+    def about(self, person: str, *, newest: int | None = None) -> list[int]:
+        """The events about a person, those of this transaction included."""
+        most = None if newest is None else newest + len(self.texts)
+        below = [number for number in self.over.about(person, newest=most) if number not in self.texts]
+        own = (number for number, text in self.texts.items() if text is not None and text.person == person)
+        return sorted({*below, *own})[-newest if newest else None :]
+
+    def expect(self, keys: Iterable[str]) -> None:
+        """Look up many keys at once, for a backend that can.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Keys that will be looked up, as far as they are known.
+        """
+        # Keys come from callers unchecked; an odd one fails where it is used, not for the whole group.
+        unknown = [key for key in keys if isinstance(key, str) and key not in self._known]
+        if unknown:
+            with suppress(JournalCorruptedError):  # whoever needs that event looks it up again, and gets the error
+                events = self.over.find_all(unknown)
+                self._known.update((key, events.get(key)) for key in unknown)
+
+    def finish(self) -> None:
+        """Accept nothing more, since `work` has returned; for a backend."""
+        self._is_over = True
+
+    def absorb(self, other: "Transaction") -> None:
+        """Add what a finished transaction over this one has gathered, for a backend.
+
+        Parameters
+        ----------
+        other : Transaction
+            One whose `over` is this one.
+        """
+        self.events += other.events
+        self._head = other._head
+        self.attachments.update(other.attachments)
+        self.texts.update(other.texts)
+        self._known.update(other._known)
+
+    def _refuse_if_over(self) -> None:
+        if self._is_over:
+            raise JournalBusyError("A transaction ends when its `work` returns, but something was added to it later.")
 
 
 class Journal(ABC):
@@ -217,8 +654,18 @@ class Journal(ABC):
         return {}
 
     def clock(self) -> float | None:
-        """The time by the journal's own clock, in seconds since 1970; None where it has none."""
+        """The time by a clock that all writers share, in seconds since 1970; None where there is none."""
         return None
+
+    def clock_jump(self) -> float:
+        """By how many seconds the system's clock was set forward since the last process noted it (`probe`, opening).
+
+        Returns
+        -------
+        float
+            0 where nobody can tell: after a reboot, or where all writers share another clock.
+        """
+        return 0.0
 
     @abstractmethod
     def close(self) -> None:
@@ -333,3 +780,8 @@ def refuse_nesting(owner: int) -> None:
     """Refuse a transaction inside a transaction: the inner one would wait for the outer one forever."""
     if owner == threading.get_ident():
         raise JournalBusyError("`work` must not start a transaction of its own: append to the one that it was given.")
+
+
+def closed() -> JournalUnavailableError:
+    """The error for a journal that was closed."""
+    return JournalUnavailableError("A journal must be open to be used, but this one was closed.")

@@ -8,13 +8,15 @@ from itertools import islice
 from pathlib import Path
 
 from surefoot.errors import ConfigError, JournalConflictError, JournalNotFoundError
+from surefoot.journal.address import beside, flush_folder, parse
+from surefoot.journal.address import private_file as private_file
 from surefoot.journal.contract import Journal, Transaction
 from surefoot.journal.events import JOURNAL, Event, Head
 from surefoot.journal.private_text import PrivateText
-from surefoot.journal.sqlite import SqliteJournal
-from surefoot.journal.sqlite_file import explained
+from surefoot.journal.sqlite import SqliteJournal, explained
 
 AT_ONCE = 500  # events of a copy in one transaction
+BESIDE = ("", "-wal", "-shm", "-journal", "-writer", ".mark", ".new")  # what a journal's file may have beside it
 
 
 def heads_of(journal: Journal) -> dict[str, Head]:
@@ -37,7 +39,7 @@ def check_new_file(target: Path, what: str) -> None:
     if not target.parent.is_dir():
         raise ConfigError(f"{what} must lie in a folder that exists, but {target.parent} is none. Make it first.")
     ends = ("",) if target.exists() else ("-wal", "-journal")
-    for path in (target.parent / (target.name + end) for end in ends):
+    for path in (beside(target, end) for end in ends):
         if path.is_dir() or (path.exists() and (path == target or path.stat().st_size)):
             raise ConfigError(
                 f"{what} must be a new file, but {path} exists. Name another one, or put the old one aside with all "
@@ -45,31 +47,33 @@ def check_new_file(target: Path, what: str) -> None:
             )
 
 
-def private_file(path: Path) -> None:
-    """Make an empty file that only its owner may read, from its first moment; SQLite fills it."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-
-
 def remove_file(path: Path) -> None:
-    """Remove a SQLite file, as far as it is there, and what stands beside it."""
-    for end in ("", "-wal", "-shm", "-journal", "-writer"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
+    """Remove a journal's file, as far as it is there, and what stands beside it."""
+    for end in BESIDE:
+        beside(path, end).unlink(missing_ok=True)
 
 
 def backup(source: Path | str, target: Path | str) -> dict[str, Head]:
-    """Copy a SQLite journal that may be in use, verify the copy, and return its heads.
+    """Copy a journal in a file, which may be in use, verify the copy, and return its heads.
 
     The copy appears under its name when it is whole and flushed; what is written meanwhile may or may not be in it.
     """
     target = Path(target)
     check_new_file(target, "A backup")
-    part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
-    with SqliteJournal(source, read_only=True):  # says what is wrong with it, if something is
-        private_file(part)
-        _copy_pages(Path(source), part)
-    with SqliteJournal(part, read_only=True) as copy:
-        heads = verify_all(copy)
+    part = beside(target, ".part")
+    remove_file(part)
+    if parse(source).kind == "file":
+        from surefoot.journal.file import FileJournal
+
+        with FileJournal(source, read_only=True) as old, FileJournal(part) as copy:
+            copy_journal(old, copy)
+            heads = verify_all(copy)
+    else:
+        with SqliteJournal(source, read_only=True):  # says what is wrong with it, if something is
+            private_file(part)
+            _copy_pages(Path(source), part)
+        with SqliteJournal(part, read_only=True) as copied:
+            heads = verify_all(copied)
     settle(part, target)
     return heads
 
@@ -90,12 +94,10 @@ def settle(part: Path, target: Path) -> None:
     """Give a file that is whole its name, durably."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
+    if beside(part, ".mark").exists():  # first: without its mark a file journal is not written to
+        beside(part, ".mark").rename(beside(target, ".mark"))
     part.rename(target)
-    folder = os.open(target.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush_folder(target)
 
 
 def copy_journal(source: Journal, target: Journal) -> dict[str, Head]:
@@ -143,8 +145,8 @@ def copy_experiment(source: Journal, target: Journal, name: str) -> Head:
 def _append(transaction: Transaction, *, events: list[Event], texts: dict[int, PrivateText]) -> None:
     for event in events:
         private = texts.get(event.number)
-        made = transaction.append(event.kind, event.payload, time=event.time, key=event.key, private=private)
-        assert made.hash == event.hash, "the same event after the same events has the same hash"
+        copy = transaction.append(event.kind, event.payload, time=event.time, key=event.key, private=private)
+        assert copy.hash == event.hash, "the same event after the same events has the same hash"
 
 
 def _forget_erased(source: Journal, target: Journal, name: str) -> None:

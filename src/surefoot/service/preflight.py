@@ -7,7 +7,7 @@ from pathlib import Path
 from surefoot.audit.expected_heads import newest_heads, read_expected
 from surefoot.errors import ConfigError, JournalNotFoundError
 from surefoot.journal import Journal, open_journal
-from surefoot.journal.address import without_password
+from surefoot.journal.address import file_of, without_password
 from surefoot.journal.journal_chain import given_up, lost_heads
 from surefoot.journal.signatures import SigningKey
 from surefoot.service.settings import Settings
@@ -79,8 +79,8 @@ def _check_journal(settings: Settings) -> str:
             count = len(journal.names())
             return f"The journal {shown} can be read, and has {count} experiment{'s' * (count != 1)}."
     except JournalNotFoundError:
-        if "://" not in database:
-            _check_folder(Path(database).absolute().parent)
+        if (file := file_of(database)) is not None:
+            _check_folder(file.absolute().parent)
         _check_place_of_heads(settings.heads)
         return f"The journal {shown} is not there yet: the server will make it."
 
