@@ -10,6 +10,7 @@ MetricSettings, SideEstimate, Bank = native.MetricSettings, native.SideEstimate,
 GuardSettings, GuardBooks, GuardRuns = native.GuardSettings, native.GuardBooks, native.GuardRuns
 Bets, Drift = native.Bets, native.Drift
 available, allowed, free_share, coin_luck = native.available, native.allowed, native.free_share, native.coin_luck
+read_banks = native.read_banks
 
 _TOLD = ("sign", "alpha", "low", "most_baseline", "event", "reserve", "is_played", "coin_event")
 
@@ -18,12 +19,5 @@ def _settings(told: dict[str, Any]) -> Any:
     return MetricSettings(**told)
 
 
-def _bank(numbers: Any) -> Any:
-    bank = Bank()
-    bank.load(numbers)
-    return bank
-
-
 # By functions of this module: a pickle must not name the build of one machine.
 copyreg.pickle(MetricSettings, lambda one: (_settings, ({name: getattr(one, name) for name in _TOLD},)))
-copyreg.pickle(Bank, lambda bank: (_bank, (bank.save(),)))

@@ -60,7 +60,7 @@ class GuardStatus:
 def guard_status(guard: Guard, tally: GuardCounts) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
-    gate = certified(names, guard.step_settings.metrics, guard._books.banks, 0.0, False)
+    gate = certified(names, guard.step_settings.metrics, guard._books.snapshot, 0.0, False)
     totals = {name: tally.metrics.get(name, SideTotals()) for name in names}
     return GuardStatus(
         promise=guard.settings["promise"],

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surefoot.arrays import Vector
 from surefoot.leases.guard_lease import GuardLease, GuardRound
 from surefoot.policies import Guard
 from surefoot.policies.base_policy import Round
@@ -123,7 +122,7 @@ class LeasedGuard(Guard):
         self._settlement.played(made.round, bytes(8 * self._feature_size()), made.source == "learner")
         return made
 
-    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
+    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
         """Nothing: it enters where the shards meet."""
 
     def _arrays(self) -> dict[str, Any]:
