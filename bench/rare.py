@@ -16,7 +16,7 @@ from bench.safety import rare_clicks, violations
 from surefoot import ConservativeUCB, SafeLUCB
 from surefoot.arrays import Matrix, Vector
 from surefoot.simulation import Baseline, Bernoulli, Contestant, FunctionWorld, Outcome, Problem, World, simulate
-from surefoot.simulation.reward_limit import RewardLimit
+from surefoot.simulation.rewards_needed import RewardsNeeded
 from surefoot.simulation.rollout_plan import free_rounds, rewards_until
 
 ALPHA, DELTA = 0.1, 0.001
@@ -117,11 +117,11 @@ def measure(line: Line, radius: str, runs: int) -> Outcome:
     return simulate(line.world, [contestant], runs=runs, horizon=line.horizon)[0]
 
 
-def beyond_limit(line: Line, outcome: Outcome) -> float:
-    """Rewards seen until the learner was free, over what the limit asks for: the median of the runs."""
+def times_needed(line: Line, outcome: Outcome) -> float:
+    """Rewards seen until the learner was free, over what its bounds need: the median of the runs."""
     today, best = line.means[0], max(line.means)
-    limit, free = RewardLimit(best / today - 1.0, line.alpha, DELTA), free_rounds(outcome)
-    times = np.where(np.isfinite(free), limit.times(*rewards_until(outcome, free, today)), math.inf)
+    needed, free = RewardsNeeded(best / today - 1.0, line.alpha, DELTA), free_rounds(outcome)
+    times = np.where(np.isfinite(free), needed.times(*rewards_until(outcome, free, today)), math.inf)
     return float(np.quantile(times, 0.5, method="higher"))
 
 
@@ -136,8 +136,8 @@ def measured(line: Line, radius: str, runs: int) -> bool:
     if radius == "best" and line.gain is not None:
         holds, bar = bool(gains.mean() >= line.gain), f"gain {line.gain:.0%}"
     verdict = bar and f"{bar}: {'holds' if holds else 'DOES NOT HOLD'}"
-    limit = f"{beyond_limit(line, outcome):.2f}" if line.means else ""
-    shown = f"{kept.mean():>12.0f} {kept.max():>9.0f} {gains.mean():>7.1%} {limit:>7} {broken:>6}"
+    needed = f"{times_needed(line, outcome):.2f}" if line.means else ""
+    shown = f"{kept.mean():>12.0f} {kept.max():>9.0f} {gains.mean():>7.1%} {needed:>8} {broken:>6}"
     print(f"{line.name:<38} {radius:<11} {shown}  {verdict}", flush=True)
     return holds and broken == 0
 
@@ -202,7 +202,7 @@ def main(runs: int = 10, sets: str = "best", only: str = "") -> bool:
 
 def table(runs: int, sets: str, only: str) -> bool:
     """Print how long the learner is kept out; whether all bars hold."""
-    print(f"{'world':<38} {'set':<11} {'conservative':>12} {'most':>9} {'gain':>7} {'x limit':>7} {'below':>6}  bar")
+    print(f"{'world':<38} {'set':<11} {'conservative':>12} {'most':>9} {'gain':>7} {'x needed':>8} {'below':>6}  bar")
     chosen = [line for line in lines() if only in line.name]
     pairs = [(line, radius) for line in chosen for radius in sets.split(",") if radius != ARMS or line.means]
     results = [measured(line, radius, runs) for line, radius in pairs]

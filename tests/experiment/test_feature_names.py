@@ -66,7 +66,7 @@ def test_every_weight_of_a_configuration_has_a_name_of_its_own(columns: Any, act
     told = Configuration(
         **CONFIGURED, actions=("red", "blue"), encoder=Encoder(columns), action_features=action_features
     )
-    names = column_names(told)
+    names = column_names(told.phi, told.actions, told.encoder)
     assert len(names) == len(set(names)) == told.phi.dim
 
 
@@ -74,5 +74,11 @@ def test_a_name_says_which_entry_of_a_row_it_stands_for() -> None:
     # A context of age alone moves the weights that age is named in, and no others.
     told = Configuration(**CONFIGURED, actions=("red", "blue"), encoder=Encoder((AGE, PLAN)), action_features=FEATURES)
     low, high = (told.rows({"age": age, "plan": "pro"}) for age in (20, 60))
-    moved = {name for name, change in zip(column_names(told), np.abs(high - low).max(axis=0), strict=True) if change}
-    assert moved == {name for name in column_names(told) if name.startswith("age")}
+    moved = {
+        name
+        for name, change in zip(
+            column_names(told.phi, told.actions, told.encoder), np.abs(high - low).max(axis=0), strict=True
+        )
+        if change
+    }
+    assert moved == {name for name in column_names(told.phi, told.actions, told.encoder) if name.startswith("age")}

@@ -53,7 +53,7 @@ def test_the_floor_holds(name: str) -> None:
         {"alpha": 0.3, "promise": "played"},
         {"alpha": 0.01},
         {"alpha": 0.5, "ramp": "gate", "min_holdout": 0.001},
-        {"alpha": 0.2, "prediction": "none"},
+        {"alpha": 0.2, "goal": "save"},
         {"alpha": 0.1, "reserve": 3.0},
         {"metrics": {"cost": ceiling(0, 1, alpha=0.2)}},
     ],

@@ -63,3 +63,25 @@ def linear_world(
     )
     kind = f"rate {rate:g}, {rows} rows, {actions} x {width}{' collinear' if is_collinear else ''}"
     return World(log, theta.ravel(), means, kind)
+
+
+def nearly_equal(seed: int, *, rows: int, gap: float, effect: float) -> World:
+    """Clicks on two actions, of which the new one pays `effect` more or less by the difference of two columns.
+
+    The columns differ by at most `gap`, so that theta is as long as sqrt(2) effect / gap.
+    """
+    rng = np.random.default_rng([34, seed])
+    column, apart = rng.random(rows) * 0.7, rng.uniform(-1, 1, rows)
+    contexts, slope = np.stack([column, column + gap * apart], axis=1), effect / gap
+    theta = np.array([[0.5, 0.0, 0.0], [0.5, -slope, slope]])
+    means = np.hstack([np.ones((rows, 1)), contexts]) @ theta.T
+    played = rng.integers(2, size=rows)
+    log = ContextLog(
+        contexts=contexts,
+        phi=Disjoint(actions=2, context_dim=2, context_bound=1.5),
+        rewards=(rng.random(rows) < means[np.arange(rows), played]).astype(float),
+        actions=played,
+        baselines=0,
+        propensities=np.full(rows, 0.5),
+    )
+    return World(log, theta.ravel(), means, f"{rows} rows, gap {gap:g}, effect {effect:g}")

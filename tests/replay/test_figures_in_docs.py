@@ -1,6 +1,7 @@
 """The figures in docs/replay.md are those of a run: each table is computed again here, line by line."""
 
 import importlib.util
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def lines(outcomes: Sequence[ReplayOutcome]) -> list[str]:
             f"| {outcome.spec.policy} | {outcome.rounds:,} | {outcome.learner_share:.0%} | {free} "
             f"| {outcome.below[ALPHA]:,} | {outcome.worst_share:.0%} "
             f"| {reward.value:.3f} ± {reward.high - reward.value:.3f} "
-            f"| {gain.value:+.3f} ± {gain.high - gain.value:.3f} |"
+            + (f"| {gain.value:+.3f} ± {gain.high - gain.value:.3f} |" if math.isfinite(gain.value) else "| – |")
         )
     return found
 

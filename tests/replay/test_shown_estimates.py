@@ -55,7 +55,7 @@ def test_a_mean_near_either_end_of_its_range_has_an_interval_within_it() -> None
 def test_no_reward_at_all_leaves_room_above_zero() -> None:
     weight = weights(np.arange(900) % 3, np.zeros(900, dtype=np.int64), np.full(900, 1 / 3))
     both = np.stack([weight, weight])
-    found = ImportanceWeighting(bounds=(0.0, 1.0), least=1 / 3)
+    found = ImportanceWeighting(bounds=(0.0, 1.0))
     found.add(both, np.zeros(900), both * 0)
     for name in ("ips", "snips", "dr"):
         assert found.estimate(name, "reward", 0.95).high == pytest.approx(chi2.ppf(0.975, 2) / 2 / 300)

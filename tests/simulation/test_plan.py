@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+import surefoot
 from surefoot.errors import ConfigError
 from surefoot.reports.plan_text import notes, rows
+from surefoot.simulation import guard_plan, simulate_guard
 from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan, rewards_until
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "lift": 0.25, "per_day": 300.0}
@@ -112,18 +115,20 @@ def test_a_plan_for_clicks_says_when_it_is_hopeless() -> None:
     assert "hopeless" not in " ".join(notes(plan(**{**told, "per_day": 100_000}, clicks=True)))
 
 
-def test_the_limit_stands_beside_the_days_until_free() -> None:
+def test_what_is_needed_stands_beside_the_days_until_free() -> None:
     told: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"], "clicks": True}
     found = plan(**told)
     (answer,) = found.answers
     # (r / 0.3 + 0.7^2 / 0.7) 2 ln(1000) / (r - 0.7)^2 / 0.05 rounds, 2,000 a day, at r = 1.5.
-    assert answer.limit_day == pytest.approx((5.0 + 0.7) * 2 * np.log(1000) / 0.64 / 0.05 / 2_000)
+    assert answer.needed_day == pytest.approx((5.0 + 0.7) * 2 * np.log(1000) / 0.64 / 0.05 / 2_000)
     shown = dict(rows(found, "SafeLUCB"))
-    assert shown["  the limit, at a share alpha"] == [f"{answer.limit_day:,.1f}"]
-    assert shown["rewards seen until free"] == [f"{answer.limit_times:.1f} x the limit"]
+    assert shown["  until enough rewards have come, at a share alpha"] == [f"{answer.needed_day:,.1f}"]
+    assert shown["rewards seen until free"] == [f"{answer.needed_times:.1f} x what is needed"]
     plain = plan(**{**told, "clicks": False})
-    assert not {"  the limit, at a share alpha", "rewards seen until free"} & set(dict(rows(plain, "SafeLUCB")))
-    assert plain.as_dict()["answers"][0]["limit_day"] is None
+    assert not {"  until enough rewards have come, at a share alpha", "rewards seen until free"} & set(
+        dict(rows(plain, "SafeLUCB"))
+    )
+    assert plain.as_dict()["answers"][0]["needed_day"] is None
 
 
 def test_rewards_until_a_round_are_what_the_run_had_earned() -> None:
@@ -156,3 +161,47 @@ def test_a_guard_is_planned_by_itself_or_beside_the_others() -> None:
     assert set(json.loads(beside.stdout)) == {"answers", "rounds", "days", "settings", "guard"}
     shown = CliRunner().invoke(app, [*told, "--policy", "safe,guard", "--alpha", "0.3"])
     assert "days until half of the rounds" in shown.stdout
+
+
+def test_a_long_plan_of_a_guard_is_not_that_of_its_first_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty days of which two can be simulated: all of them are told, and what is not known is not denied."""
+    from typer.testing import CliRunner
+
+    from surefoot.cli.commands import app
+
+    monkeypatch.setattr(guard_plan, "MOST_ROUNDS", 10_000)
+    told = ["plan", "--policy", "guard", "--baseline-reward", "0.3", "--per-day", "5000", "--days", "30"]
+    better = [*told, "--lift", "0.3", "--alpha", "0.2", "--runs", "10", "--delta", "0.05"]
+    (answer,) = json.loads(CliRunner().invoke(app, [*better, "--json"]).stdout)["guard"]
+    most = 0.3 * 0.3 * 30 * 5_000
+    assert 0.9 * most < answer["gained"] < most
+    assert answer["gained_share"] == pytest.approx(answer["gained"] / (0.3 * 30 * 5_000))
+    assert answer["simulated_days"] == 2.0
+    shown = CliRunner().invoke(app, [*told, "--lift", "0", "--alpha", "0.05", "--runs", "10"], env={"COLUMNS": "200"})
+    assert "30 days, 2 of them simulated" in " ".join(shown.stdout.split())
+    assert "more than 2" in shown.stdout
+    assert "not in time" not in shown.stdout
+
+
+def test_of_rare_rewards_a_round_may_stand_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {"baseline_reward": 0.01, "lift": 0.2, "per_day": 10_000, "days": 4, "delta": 0.05}
+    (exact,) = guard_plan.plan_guard(**told, alphas=[0.2], runs=24, seed=1)
+    monkeypatch.setattr(guard_plan, "MOST_ROUNDS", 10_000)
+    (found,) = guard_plan.plan_guard(**told, alphas=[0.2], runs=24, seed=2)
+    assert found.simulated_days == exact.simulated_days == 4.0
+    assert found.gained == pytest.approx(exact.gained, rel=0.15)
+    assert found.baseline_rounds == pytest.approx(exact.baseline_rounds, rel=0.15)
+    assert found.gained_share == pytest.approx(exact.gained_share, rel=0.15)
+    assert found.half_day == pytest.approx(exact.half_day, rel=0.6)
+    assert found.broken <= binom.ppf(1 - 1e-4, 24, 0.05)
+
+
+def test_a_share_that_is_lost_again_was_not_reached() -> None:
+    """A learner that is good until it turns bad: its share was above a half for a while, and is not in the end."""
+    guard = surefoot.Guard(alpha=0.2, delta=0.05)
+    found = simulate_guard(guard, lambda t, share, rng: (0.8 if t < 2_000 else 0.0, 0.4), rounds=6_000, runs=4)
+    assert found.shares[:2_000].max() > 0.9
+    assert (found.kept_from[0.5] == 6_000).all()
+    steady = simulate_guard(guard, lambda t, share, rng: (0.8, 0.4), rounds=2_000, runs=4)
+    assert (steady.kept_from[0.5] < 2_000).all()
+    assert steady.shares[steady.kept_from[0.5].max() :].min() >= 0.5

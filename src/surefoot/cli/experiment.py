@@ -295,10 +295,13 @@ def export(
     format: Annotated[  # noqa: A002
         str | None, typer.Option(help="parquet, csv or dsjson; by the file's suffix by default.")
     ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Of a guard with several metrics, the one that is the reward of DSJSON.")
+    ] = None,
 ) -> None:
     """Write every decision with its reward to a file. Parquet, CSV, or Vowpal Wabbit's DSJSON, by its name."""
     with open_journal(journal, read_only=True) as opened:
-        count = write_export(opened, name, out, format=format)
+        count = write_export(opened, name, out, format=format, metric=metric)
         is_drawn = is_guard(created_of(opened, name).policy)
     marked = "with the probability of its coin" if is_drawn else "marked as deterministic"
     typer.echo(f"Wrote {count:,} decisions to {out}, each {marked}.")

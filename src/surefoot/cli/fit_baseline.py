@@ -65,7 +65,7 @@ def fit_baseline(
     policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
     alpha: Annotated[float, typer.Option(help="Share of the baseline's reward you accept losing.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
-    ridge: Annotated[float, typer.Option(help="Regulariser.")] = 1.0,
+    ridge: Annotated[float | None, typer.Option(help="Regulariser; the policy's own by default.")] = None,
     radius: Annotated[
         str | None, typer.Option(help="Radius of the confidence set; the policy's own by default.")
     ] = None,
@@ -166,8 +166,7 @@ def _print(found: Fit, name: str, out: Path | None) -> None:
     console.print(f"The baseline's reward is {found.baseline_rests_on}.", highlight=False)
     console.print("Noise to declare is half the range of rewards, which holds whatever their distribution.")
     console.print(
-        "theta's bound is the safe end of a ridge fit to all rows; where they hardly vary, theta counts as long as "
-        "elsewhere."
+        "theta's bound is the length of the longest theta that the rows and the range of rewards leave possible."
     )
     doubts = Table("", "assumption", "seen in the log")
     for doubt in found.doubts:

@@ -14,7 +14,7 @@ from surefoot.cli.on_option import OnOption
 from surefoot.errors import ConfigError
 from surefoot.experiment import read_configuration
 from surefoot.hints import nearest
-from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows, verdict
+from surefoot.reports.plan_text import at_stake, guard_heading, guard_rows, heading, notes, policy_title, rows, verdict
 from surefoot.simulation.guard_plan import GuardRollout, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
@@ -42,7 +42,7 @@ def plan(
     days: Annotated[float, typer.Option(help="Days to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
     clicks: Annotated[
-        bool, typer.Option("--clicks", help="Rewards are 0 or 1, without --noise; shows what any method needs.")
+        bool, typer.Option("--clicks", help="Rewards are 0 or 1, without --noise; shows how many are needed.")
     ] = False,
     reward_range: Annotated[
         str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
@@ -95,7 +95,7 @@ def plan(
         else []
     )
     if policies == ["guard"]:
-        _report_guard(guarded, as_json)
+        _report_guard(guarded, days, as_json)
         return
     found = make_plan(
         dim=dim,
@@ -129,20 +129,22 @@ def plan(
         return
     _print(found)
     if guarded:
-        _report_guard(guarded, as_json)
+        _report_guard(guarded, days, as_json)
 
 
-def _report_guard(answers: Sequence[GuardRollout], as_json: bool) -> None:
+def _report_guard(answers: Sequence[GuardRollout], days: float, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"guard": [answer.as_dict() for answer in answers]}, indent=2))
         return
-    table = Table(title="Guard, any learner: rewards of 0 or 1")
+    table = Table(title=guard_heading(answers, days))
     table.add_column("")
     for answer in answers:
         table.add_column(f"alpha {answer.alpha:g}", justify="right")
-    for name, cells in guard_rows(answers):
+    for name, cells in guard_rows(answers, days):
         table.add_row(name, *cells)
     Console().print(table)
+    if any(answer.simulated_days < days for answer in answers):
+        Console().print("Beyond the days simulated the learner keeps the share of their last tenth.", highlight=False)
 
 
 def _check_file(option: str, file: Path | None, kinds: tuple[str, ...]) -> None:

@@ -108,7 +108,7 @@ def replay(
     baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
     reward_bounds: RewardBounds = None,
     delta: Annotated[float | None, typer.Option(help="Probability that the guarantee fails; 0.001.")] = None,
-    ridge: Annotated[float | None, typer.Option(help="Regulariser of the policies; 1.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="Regulariser; each policy's own by default.")] = None,
     exploration: Exploration = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
@@ -132,8 +132,8 @@ def replay(
     alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.1")
     if delta is None:
         delta = told.delta if told else 0.001
-    if ridge is None:
-        ridge = told.ridge if told else 1.0
+    if ridge is None and told is not None:
+        ridge = told.ridge
     chosen = evaluator_named(evaluator or ("full" if label else "rejection"))
     explored = {} if exploration is None else {"exploration": exploration}
     columns = columns_of(

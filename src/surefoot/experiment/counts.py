@@ -113,41 +113,7 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         self.worst_margin, self.worst_round, self.newest_round = math.inf, 0, 0
 
 
-class SideTotals(msgspec.Struct):
-    """The rewards of one metric that each side has brought."""
-
-    learner_count: int = 0
-    learner_sum: float = 0.0
-    baseline_count: int = 0
-    baseline_sum: float = 0.0
-
-    @property
-    def learner_mean(self) -> float:
-        """Of the learner's rewards; nan before the first."""
-        return self.learner_sum / self.learner_count if self.learner_count else math.nan
-
-    @property
-    def baseline_mean(self) -> float:
-        """Of the baseline's rewards; nan before the first."""
-        return self.baseline_sum / self.baseline_count if self.baseline_count else math.nan
-
-    @property
-    def lift(self) -> float:
-        """By which share the learner's mean lies above the baseline's; nan where that is not known."""
-        return self.learner_mean / self.baseline_mean - 1.0 if self.baseline_mean > 0.0 else math.nan
-
-
 class GuardCounts(ExperimentCounts, forbid_unknown_fields=True):
-    """What happened so far to a guard: visits of open units beside rounds, and the rewards of both sides by metric."""
+    """What happened so far to a guard: visits of open units beside rounds."""
 
     visits: int = 0
-    metrics: dict[str, SideTotals] = {}
-
-    def took_metrics_in(self, values: dict[str, float], *, is_learner: bool) -> None:
-        """Count the rewards of a decision or a visit."""
-        for name, value in values.items():
-            totals = self.metrics.setdefault(name, SideTotals())
-            if is_learner:
-                totals.learner_count, totals.learner_sum = totals.learner_count + 1, totals.learner_sum + value
-            else:
-                totals.baseline_count, totals.baseline_sum = totals.baseline_count + 1, totals.baseline_sum + value

@@ -11,7 +11,7 @@ import msgspec
 
 from surefoot.errors import JournalSchemaError
 from surefoot.journal import Event, Journal, View
-from surefoot.records import DECISION, GUARDED, SEALED, SHARDED, VISIT, Created, Record, Source
+from surefoot.records import DECISION, GUARDED, SEALED, SHARDED, VISIT, Created, Record
 
 R = TypeVar("R", bound=Record)
 DECISIONS = (DECISION, GUARDED, VISIT)
@@ -95,17 +95,6 @@ def find_reference(created: Created, view: View, ref: str) -> Event | None:
     return event if event is not None and event.kind in DECISIONS and reference(event) == ref else None
 
 
-class _Side(msgspec.Struct):
-    round: int
-    source: Source
-
-
 def round_of(decision: Event) -> int:
     """The round of a decision, without reading the rest of it."""
     return msgspec.json.decode(decision.payload, type=_Round).round
-
-
-def side_of(decision: Event) -> tuple[int, bool]:
-    """The round of a decision, and whether the learner played."""
-    found = msgspec.json.decode(decision.payload, type=_Side)
-    return found.round, found.source == "learner"

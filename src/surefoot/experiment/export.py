@@ -7,7 +7,7 @@ honest propensities (`guard_export.py`).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,17 @@ import msgspec
 from surefoot import records
 from surefoot.errors import ConfigError
 from surefoot.experiment.decoding import decode, is_hub
-from surefoot.experiment.guard_export import guard_dsjson, guard_table, guarded_decisions
+from surefoot.experiment.guard_export import (
+    exported_metric,
+    guard_dsjson,
+    guard_table,
+    guarded_decisions,
+    metrics_of,
+)
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.experiment.sealing import opened, reference
 from surefoot.journal import Event, Journal
+from surefoot.safety.metric import Metric
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,10 +37,18 @@ FORMULA = r"^[=+\-@\t\r]"  # ids, names and units are the callers' own words
 EXTRA = "Export to Parquet and CSV needs polars: pip install 'surefoot[simulation]'"
 
 
-def export(journal: Journal, name: str, path: Path, *, format: str | None = None) -> int:  # noqa: A002
+def export(
+    journal: Journal,
+    name: str,
+    path: Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    metric: str | None = None,
+) -> int:
     """Write every decision of an experiment with its reward to a file, and return the number of rows.
 
-    The format is the file's suffix unless it is given. DSJSON holds only decisions whose reward is learned.
+    The format is the file's suffix unless it is given. DSJSON holds only decisions whose reward is learned; of a guard
+    with several metrics the reward is its only floor, or the `metric` that is named.
     """
     chosen = (format or path.suffix.lstrip(".")).lower()
     chosen = {"json": "dsjson", "jsonl": "dsjson"}.get(chosen, chosen)
@@ -50,7 +65,9 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
             "export each of those."
         )
     if is_guard(created.policy):
-        return _export_guard(journal, name, path, chosen, created)
+        return _export_guard(journal, name, path, chosen, metrics_of(created), metric)
+    if metric is not None:
+        raise ConfigError(f"`metric` is for a guard, which may have several, but the policy is {created.policy}.")
     rows = list(decisions(journal, name))
     if chosen == "dsjson":
         return _write_dsjson(rows, path)
@@ -72,15 +89,18 @@ def harmless(table: "pl.DataFrame") -> "pl.DataFrame":
     )
 
 
-def _export_guard(journal: Journal, name: str, path: Path, chosen: str, created: records.Created) -> int:
-    metrics = list(created.settings.get("metrics") or ["reward"])
-    rows = list(guarded_decisions(journal, name))
+def _export_guard(
+    journal: Journal, name: str, path: Path, chosen: str, metrics: Mapping[str, Metric], metric: str | None
+) -> int:
     if chosen == "dsjson":
-        # The format has room for one cost: that of the first metric.
-        labelled = [row for row in rows if metrics[0] in row["rewards"]]
-        path.write_bytes(b"".join(msgspec.json.encode(guard_dsjson(row, metrics[0])) + b"\n" for row in labelled))
+        asked = exported_metric(metrics, metric)
+        labelled = [row for row in guarded_decisions(journal, name) if asked in row["rewards"]]
+        lines = (msgspec.json.encode(guard_dsjson(row, asked, metrics[asked])) + b"\n" for row in labelled)
+        path.write_bytes(b"".join(lines))
         return len(labelled)
-    table = guard_table(rows, metrics)
+    if metric is not None:
+        raise ConfigError(f"`metric` chooses the reward of DSJSON; a {chosen} file has them all, but got {metric!r}.")
+    table = guard_table(list(guarded_decisions(journal, name)), list(metrics))
     if chosen == "parquet":
         table.write_parquet(path)
     else:

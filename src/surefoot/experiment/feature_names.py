@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from surefoot.errors import ConfigError
-from surefoot.experiment.experiment_toml import Configuration, configuration_in
+from surefoot.experiment.experiment_toml import configuration_in
 from surefoot.experiment.question import read_text
-from surefoot.linear.features import Interactions, OneHot
+from surefoot.linear.encoding import Encoder
+from surefoot.linear.features import FeatureMap, Interactions, OneHot
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.records import Created
 
@@ -38,25 +39,26 @@ def read_feature_names(names: Sequence[str] | None, policy: BasePolicy, *, is_co
 def feature_names(created: Created) -> list[str] | None:
     """The names that were given, or those of the configuration's columns; None where there are none."""
     if created.configuration is not None:
-        return column_names(configuration_in(created.configuration))
+        told = configuration_in(created.configuration)
+        return column_names(told.phi, told.actions, told.encoder)
     return created.feature_names
 
 
-def column_names(configuration: Configuration) -> list[str]:
+def column_names(phi: FeatureMap, actions: Sequence[str], encoder: Encoder) -> list[str]:
     """One name for each weight, in the order of the rows.
 
-    >>> from surefoot.linear.encoding import Encoder, NumericColumn
-    >>> told = dict(policy="SafeLUCB", alpha=0.1, delta=0.1, noise=0.5, ridge=None, theta_bound=1.0, feature_bound=1.0)
-    >>> told |= dict(baseline_reward=0.5, actions=("red", "blue"), baseline="red")
-    >>> column_names(Configuration(**told, encoder=Encoder((NumericColumn("age", 20.0, 60.0),))))
+    >>> from surefoot.linear.encoding import NumericColumn
+    >>> from surefoot.linear.features import Disjoint
+    >>> phi, encoder = Disjoint(actions=2, context_dim=1, context_bound=1.0), Encoder((NumericColumn("age", 20, 60),))
+    >>> column_names(phi, ("red", "blue"), encoder)
     ['red, always', 'red, age', 'blue, always', 'blue, age']
     """
-    phi, context = configuration.phi, [ALWAYS, *configuration.encoder.names]
+    context = [ALWAYS, *encoder.names]
     if isinstance(phi, OneHot):
-        return list(configuration.actions)
+        return list(actions)
     if isinstance(phi, Interactions):
         own = [f"feature {place} of the action" for place in range(1, phi.action_features.shape[1] + 1)]
         # A map needs a context; where there is none it has one column that is always 0.
         context = context if len(context) > 1 else [ALWAYS, "no context"]
         return [name if not action else f"{name} x {action}" for name in context for action in ["", *own]]
-    return [f"{action}, {name}" for action in configuration.actions for name in context]
+    return [f"{action}, {name}" for action in actions for name in context]

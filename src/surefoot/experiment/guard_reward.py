@@ -7,7 +7,7 @@ one that is within, or is settled without: so refusing what is bad gains nothing
 from surefoot import records
 from surefoot.arrays import LARGEST
 from surefoot.experiment.answer import Receipt
-from surefoot.experiment.decoding import decode, side_of
+from surefoot.experiment.decoding import decode, round_of
 from surefoot.experiment.reward import Refuser
 from surefoot.experiment.sealing import find_decision, reference
 from surefoot.experiment.unit_of_work import UnitOfWork
@@ -32,7 +32,7 @@ def receive_metrics(turn: UnitOfWork, refuser: Refuser, decision_id: str, values
         return refuser.refuse(turn, decision_id, values, reason, ref)
     record = records.MetricReward(decision_id=ref, values=dict(values))
     event = turn.write(records.METRIC_REWARD, record, f"r:{ref}")
-    turn.state.metrics_rewarded(record, event.time, lambda: side_of(decision))
+    turn.state.metrics_rewarded(record, event.time, lambda: round_of(decision))
     return Receipt(decision_id, values, head=event.head)
 
 
@@ -42,7 +42,7 @@ def _refusal(turn: UnitOfWork, ref: str, decision: Event, values: dict[str, floa
     # A window that is due may still be open: one transaction closes so many at most.
     if windows is not None and (waiting is None or waiting.closes <= turn.now):
         return "too_late"
-    if windows is None and not guard.settlement.awaits(side_of(decision)[0]):
+    if windows is None and not guard.settlement.awaits(round_of(decision)):
         return "too_late"
     return None if is_within(guard, values) else "out_of_range"
 

@@ -1,8 +1,9 @@
 """Where a guard stands: its share, who limits it, what is in the banks, and what both sides have earned."""
 
+import math
 from dataclasses import dataclass
 
-from surefoot.experiment.counts import GuardCounts, SideTotals
+from surefoot.experiment.counts import GuardCounts
 from surefoot.policies import Guard
 from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import Promise
@@ -25,7 +26,8 @@ class GuardStatus:
     banks : dict
         What may be spent, in the metric's own units; rounds without a reward count at their worst.
     learner_means, baseline_means : dict
-        Means of the rewards that each side has brought; nan before the first.
+        Means of the rewards that were booked for each side in rounds in which the proposal had a share, defaults
+        included and a unit counted once; nan before the first.
     lifts : dict
         By which share the learner's mean lies above the baseline's. Where shares and rewards change over time, that is
         misled: whether it pays is said by the intervals.
@@ -61,17 +63,22 @@ def guard_status(guard: Guard, tally: GuardCounts) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
     gate = certified(names, guard.step_settings.metrics, guard._books.snapshot, 0.0, False)
-    totals = {name: tally.metrics.get(name, SideTotals()) for name in names}
+    learner, baseline = (guard.booked.means(is_learner=is_learner) for is_learner in (True, False))
     return GuardStatus(
         promise=guard.settings["promise"],
         share=guard.share,
         allowed=gate.allowed,
         binds=gate.binds,
         banks=guard.banks,
-        learner_means={name: one.learner_mean for name, one in totals.items()},
-        baseline_means={name: one.baseline_mean for name, one in totals.items()},
-        lifts={name: one.lift for name, one in totals.items()},
+        learner_means=learner,
+        baseline_means=baseline,
+        lifts={name: _lift(learner[name], baseline[name]) for name in names},
         lift_intervals=guard.lift_intervals,
         visits=tally.visits,
         open_units=len(guard.units),
     )
+
+
+def _lift(learner: float, baseline: float) -> float:
+    """By which share one mean lies above the other; nan where that is not known."""
+    return learner / baseline - 1.0 if baseline > 0.0 else math.nan

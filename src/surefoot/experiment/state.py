@@ -15,7 +15,7 @@ from surefoot.errors import InputError, JournalCorruptedError, JournalError, Jou
 from surefoot.experiment.attribution_windows import windows_of
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.decoding import decode as decode
-from surefoot.experiment.decoding import find_reference, side_of
+from surefoot.experiment.decoding import find_reference
 from surefoot.experiment.decoding import round_of as round_of
 from surefoot.experiment.estimates import estimates
 from surefoot.experiment.new_decision import AnyRound
@@ -166,19 +166,17 @@ class State:
         assert isinstance(self.tally, GuardCounts)
         self.tally.visits += 1
 
-    def metrics_rewarded(self, record: records.MetricReward, time: float, side: Callable[[], tuple[int, bool]]) -> None:
-        """Keep a guard's reward for its window or give it to the guard; `side` tells the round and who played."""
-        assert isinstance(self.tally, GuardCounts)
+    def metrics_rewarded(self, record: records.MetricReward, time: float, decided: Callable[[], int]) -> None:
+        """Keep a guard's reward for its window or give it to the guard; `decided` tells which round it is for."""
         self.tally.rewarded(record, time)
         if record.refused is not None:
             return
         values = {name: float(value) for name, value in record.values.items()}
-        round_, is_learner = side()
-        self.tally.took_metrics_in(values, is_learner=is_learner)
         waiting = None if self.windows is None else self.windows.find(record.decision_id)
         if waiting is not None:
             waiting.value = values
         elif self.windows is None:
+            round_ = decided()
             self.guard.observe(round_, values)
             # A unit stays open for rewards of its other visits.
             if not self.guard.units.holds(round_):
@@ -328,7 +326,7 @@ def _visit(state: State, event: Event, view: View) -> None:
 
 def _metric_reward(state: State, event: Event, view: View) -> None:
     record = decode(event, records.MetricReward)
-    state.metrics_rewarded(record, event.time, lambda: side_of(_decision_of(state, record.decision_id, view)))
+    state.metrics_rewarded(record, event.time, lambda: _round_of(state, record.decision_id, view))
 
 
 def _settled(state: State, event: Event, view: View) -> None:

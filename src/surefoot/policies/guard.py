@@ -8,11 +8,13 @@ bound of the slack earned so far that holds at all times at once.  (docs/mathema
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from struct import Struct
 from typing import Any, Literal
 
 from surefoot.core.native_guard import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
+from surefoot.policies.booked_rewards import BookedRewards
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
@@ -25,6 +27,7 @@ from surefoot.safety.metric import PROMISES, Metric, Promise
 
 RAMPS = ("auto", "free", "gate")
 Ramp = Literal["auto", "free", "gate"]
+SHARE = Struct("d")  # with which the record of a round begins
 GOALS = ("earn", "save")
 Goal = Literal["earn", "save"]
 
@@ -145,6 +148,7 @@ class Guard(BasePolicy):
         asked = goal if ramp == "auto" else ramp
         self._books = GuardBooks(GuardSettings(self._promises, ramp=asked, largest_share=most))
         self._names = tuple(self._metrics)
+        self.booked = BookedRewards(self._metrics)
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -379,7 +383,13 @@ class Guard(BasePolicy):
             self._learn_due()
 
     def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
+        self._count_booked(record, reward, is_learner)
         self._books.enter(record, is_learner, reward)
+
+    def _count_booked(self, record: bytes, reward: Any, is_learner: bool) -> None:
+        """Count a round for the means of both sides, if it had a share: where nothing is at stake they may differ."""
+        if SHARE.unpack_from(record)[0] > 0.0:
+            self.booked.add(reward, is_learner=is_learner)
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
         return told.read_rewards(reward, self._metrics)
@@ -389,11 +399,13 @@ class Guard(BasePolicy):
         return 1 + 5 * len(self._metrics)
 
     def _arrays(self) -> dict[str, Any]:
-        return {"banks": self._books.save(), "lifts": self._books.save_lifts(), **self.units.state()}
+        books = {"banks": self._books.save(), "lifts": self._books.save_lifts()}
+        return {**books, "booked": self.booked.state(), **self.units.state()}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         self._books.load(shaped(arrays["banks"], self._books.save().shape, "banks"))
         for bank in self._books.banks:
             check_bank(bank)
         self._books.load_lifts(shaped(arrays["lifts"], self._books.save_lifts().shape, "lifts"))
+        self.booked.restore(arrays.get("booked"))
         self.units.restore(arrays)

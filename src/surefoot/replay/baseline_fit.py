@@ -16,14 +16,14 @@ from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError, EvidenceError
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Doubt, Residuals, linearity
+from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Doubt, Residuals, linearity, theta_length
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
 from surefoot.replay.intervals import Estimate, Moments, normal_reach
 from surefoot.replay.linearity import LinearityTest, is_set_aside
 from surefoot.replay.memory_need import FIT, check_memory
 from surefoot.replay.replayed_policy import Declared
 from surefoot.replay.sample_ratio import SampleRatio
-from surefoot.replay.theta_bound import RidgeSums
+from surefoot.replay.theta_bound import RidgeSums, ThetaLength
 
 FEW = 30  # rows of an action below which its theta is guesswork
 
@@ -139,12 +139,13 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
         aside = rows.pairs_of(is_set_aside(rows.numbers))
         test.judge(rows.features[aside], rows.rewards[aside], together=rows.together)
     is_bounded = reward_bounds is not None or first.is_binary
+    theta = first.theta_length((low, high), is_linear=test.p_value >= SURE)
     return Fit(
         rows=first.rows,
         actions=dict(zip(log.actions, first.counts.astype(int).tolist(), strict=True)),
         baseline_reward=first.baseline(level, (low, high)),
         noise=_noise(residuals, first.rows, log.dim, level),
-        theta_norm=first.theta_norm((low, high), log.feature_bound, is_linear=test.p_value >= SURE),
+        theta_norm=theta.norm,
         feature_bound=log.feature_bound,
         reward_bounds=(low, high),
         doubts=(
@@ -153,6 +154,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
             residuals.independence(),
             residuals.tails(is_bounded=is_bounded),
             *first.doubts(log, ratio),
+            theta_length(theta, log.weight_names),
             first.range_doubt(reward_bounds),
         ),
         baseline_rests_on=first.rests_on,
@@ -217,8 +219,7 @@ class _First:
         self.learned, self.aside, self.baselines = (RidgeSums(log.dim) for _ in range(3))
         self.counts, self.least = np.zeros(len(log.actions)), 1.0
         self._mean, self._follows = Moments(), log.follows_log
-        # Without bounds there is no Bernstein interval, which alone would read `least`.
-        self._weighted = ImportanceWeighting(bounds=None, least=1.0)
+        self._weighted = ImportanceWeighting(bounds=None)
         self.has_chances = not log.is_full
         for rows in _logged(log):
             self._add(rows)
@@ -244,13 +245,13 @@ class _First:
             weight = weights(batch.actions, batch.baselines, batch.propensities)
             self._weighted.add(np.stack([weight, weight]), paid, np.stack([weight, weight]))
 
-    def theta_norm(self, bounds: tuple[float, float], length: float, *, is_linear: bool) -> Estimate:
+    def theta_length(self, bounds: tuple[float, float], *, is_linear: bool) -> ThetaLength:
         """||theta||, from all rows; where no theta fits them all, the baseline's rows may ask for a longer one."""
-        found = self.sums.theta_norm(bounds=bounds, length=length)
+        found = self.sums.theta_length(bounds)
         if is_linear or not self.baselines.rows:
             return found
-        own = self.baselines.theta_norm(bounds=bounds, length=length)
-        return replace(found, high=max(found.high, own.high))
+        own = self.baselines.theta_length(bounds).norm.value
+        return replace(found, norm=replace(found.norm, high=max(found.norm.high, own)))
 
     @property
     def is_binary(self) -> bool:

@@ -110,6 +110,11 @@ class Log(ABC):
     left_out: Mapping[str, str] = MappingProxyType({})  # columns that might have been context, and why they are not
     bad: BadRows
 
+    @property
+    def weight_names(self) -> list[str]:
+        """What each weight of theta belongs to."""
+        return [f"feature {place}" for place in range(1, self.dim + 1)]
+
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order."""

@@ -5,6 +5,7 @@ proof: a test sees what it looks for, and few rows show little. Linearity and pr
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -13,6 +14,7 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.replay.chi_square import chi_square_tail
 from surefoot.replay.linearity import LinearityTest
+from surefoot.replay.theta_bound import ThetaLength
 
 SURE = 0.001
 BLOCKS = 10
@@ -105,3 +107,15 @@ def linearity(test: LinearityTest) -> Doubt:
     """Whether what a fit misses can be guessed from other rows."""
     seen = f"what a linear fit misses follows the features, with a score of {test.score:+.2g}; p = {test.p_value:.2g}"
     return Doubt(LINEARITY, test.p_value < SURE, seen)
+
+
+def theta_length(theta: ThetaLength, names: Sequence[str]) -> Doubt:
+    """Whether theta may be long only along a direction in which the rows hardly vary, and along which."""
+    parts = np.argsort(-np.abs(theta.direction))
+    parts = parts[np.abs(theta.direction[parts]) >= np.abs(theta.direction[parts[0]]) / 3][:4]
+    named = " ".join(f"{theta.direction[at]:+.2g} ({names[at]})" for at in parts)
+    seen = (
+        f"at most {theta.norm.high:.4g}, where rows that vary alike in all directions leave {theta.even:.4g}; they "
+        f"vary least along {named}"
+    )
+    return Doubt("Length of theta: rows vary in every direction", theta.is_doubtful, seen)

@@ -259,7 +259,7 @@ class _PolicyRun:
         self._paid = {what: Moments() for what in ("reward", "baseline", "gain")}
         self._range, self._apart = declared.reward_bounds, DifferingRows()
         self._seen, self._is_logged = (math.inf, -math.inf), log.follows_log
-        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=chances.least)
+        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds)
         self._kept, self._counted = chances.kept, WeightedMean()
 
     def take(
@@ -323,9 +323,9 @@ class _PolicyRun:
             ends = {"reward": bounds, "baseline": bounds, "gain": (-width, width)}
             return {"full": {what: moments.interval(level, ends[what]) for what, moments in self._paid.items()}}
         if self._evaluator == "importance":
-            found = dict(self._weighted.all(level))
+            found = self._weighted.all(level)
             # The first is the one that tables show.
-            return {name: found.pop(name) for name in ("dr", "ips", "snips", "dm")} | found
+            return {name: found[name] for name in ("dr", "ips", "snips", "dm")}
         return {
             "rejection": {
                 "reward": self._counted.interval(level, bounds),

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.replay.intervals import Bernstein, Estimate, Moments, around, normal_reach, within, without_interval
+from surefoot.replay.intervals import Estimate, Moments, around, normal_reach, within, without_interval
 from surefoot.replay.rare_rewards import RareSum, alike, reaches
 
 ESTIMATORS = ("ips", "snips", "dr")  # those with an interval
@@ -47,17 +47,15 @@ def robust_terms(weight: Matrix, rewards: Vector, at_asked: Matrix, at_logged: V
 class ImportanceWeighting:
     """A policy's value, the baseline's, and their difference on the same rows, by all three estimators.
 
-    `bounds` are the declared range of rewards: with it there is a Bernstein interval for ips and dr beside the normal
-    one; `least` is the smallest propensity that can occur. Where few rewarded rows carry an estimate, its interval is a
-    gamma one instead of the normal.
+    Where few rewarded rows carry an estimate, its interval is a gamma one instead of the normal, within `bounds`, the
+    declared range of rewards.
     """
 
-    def __init__(self, *, bounds: tuple[float, float] | None, least: float) -> None:
+    def __init__(self, *, bounds: tuple[float, float] | None) -> None:
         self._rows = 0
         self._plain = {name: {what: Moments() for what in WHATS} for name in ("ips", "dr")}
         # Sums of w_i w_j r^k for both targets: all that the delta method needs.
         self._single, self._double = np.zeros((2, 2)), np.zeros((2, 2, 3))
-        self._exact = {} if bounds is None else _bernsteins(bounds, least)
         self._bounds, self.weight = bounds, Moments()
         # The rewards' part of every estimate: sums and squares of what they add and take. Weights of policy and
         # baseline, in all rows and where they differ. And what a reward model adds.
@@ -77,8 +75,6 @@ class ImportanceWeighting:
         for name, terms in (("ips", paid), ("dr", robust)):
             for what, values in zip(WHATS, _asked(terms), strict=True):
                 self._plain[name][what].add(values)
-                if (name, what) in self._exact:
-                    self._exact[name, what].add(values)
         if rewards.size:
             self._add_rare(weight, rewards, paid)
         for what, values in zip(WHATS, _asked(robust - paid), strict=True):
@@ -127,17 +123,10 @@ class ImportanceWeighting:
         down, up = (math.hypot(reach / below, spare) for reach in reaches(*self._rare_sums(what), found.level))
         return Estimate(found.value, found.value - down, found.value + up, found.level, "gamma", found.rows)
 
-    def exact(self, name: str, what: str, level: float) -> Estimate | None:
-        """The Bernstein interval, where there is one."""
-        found = self._exact.get((name, what))
-        return None if found is None else found.interval(level)
-
     def all(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
-        """Every estimate by estimator and question; Bernstein intervals under "ips exact" and "dr exact"."""
+        """Every estimate by estimator and question."""
         found = {name: {what: self.estimate(name, what, level) for what in WHATS} for name in ESTIMATORS}
         found["dm"] = {what: without_interval(mean.mean, mean.count) for what, mean in self._modelled.items()}
-        for (name, what), bernstein in self._exact.items():
-            found.setdefault(f"{name} exact", {})[what] = bernstein.interval(level)
         return found
 
     def _ratio(self, what: str, level: float) -> Estimate:
@@ -166,16 +155,3 @@ WHATS = ("reward", "baseline", "gain")
 def _asked(terms: Matrix) -> tuple[Vector, Vector, Vector]:
     """Terms of policy and baseline, and of what the policy gains."""
     return terms[0], terms[1], terms[0] - terms[1]
-
-
-def _bernsteins(bounds: tuple[float, float], least: float) -> dict[tuple[str, str], Bernstein]:
-    low, high = bounds
-    most = 1.0 / least
-    ips = (min(0.0, low * most), max(0.0, high * most))
-    dr = (low - most * (high - low), high + most * (high - low))
-    found = {}
-    for name, (least_term, most_term) in (("ips", ips), ("dr", dr)):
-        for what in WHATS:
-            ends = (least_term - most_term, most_term - least_term) if what == "gain" else (least_term, most_term)
-            found[name, what] = Bernstein(*ends)
-    return found

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
-import numpy as np
-
 from surefoot.arrays import Vector
 from surefoot.replay.rare_rewards import RareSum, alike
 
@@ -13,11 +11,6 @@ NORMAL = (
     "Normal interval: each row is drawn afresh given the rows before it, its variance is finite and does not vanish, "
     "and there are many rows; then the interval covers at about its level."
 )
-BERNSTEIN = (
-    "Empirical Bernstein interval: each row is drawn afresh given the rows before it, and rewards lie in the declared "
-    "range; it covers at its level or better for any number of rows."
-)
-RATES = tuple(float(rate) for rate in np.geomspace(1e-3, 0.9, 20))  # tuned over afterwards, so each gets its share
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,38 +152,3 @@ class WeightedMean:
         gap = self._mean - end
         squares = self._spread + 2 * gap * self._tilt + gap**2 * self._squares
         return RareSum(self._total * abs(gap), squares, self._largest * width, rows)
-
-
-class Bernstein:
-    """An interval for the average conditional mean of bounded numbers, valid for any count.
-
-    For x in [0, 1] with conditional means m and predictions g from the past,
-    exp(sum rate (x - m) - sum (x - g)^2 (-ln(1 - rate) - rate)) is a supermartingale (Howard et al. 2021, Section 3;
-    Fan et al. 2015), so that |mean x - mean m| <= (ln(2/delta) + (-ln(1 - rate) - rate) sum (x - g)^2) / (n rate) for
-    each rate in (0, 1). Means may change from row to row: a policy that learns is covered.
-    """
-
-    def __init__(self, low: float, high: float) -> None:
-        self._low, self._span = low, high - low
-        self._count, self._total, self._squares = 0, 0.0, 0.0
-
-    def add(self, values: Vector) -> None:
-        """Take in some numbers in [low, high], in order."""
-        x = (values - self._low) / self._span
-        before = self._total + np.concatenate([[0.0], np.cumsum(x)[:-1]]) if x.size else x
-        seen = self._count + np.arange(x.size)
-        # Predicted from the values before only; any such prediction is valid, and a good one gives a short interval.
-        self._squares += float(((x - (0.5 + before) / (1 + seen)) ** 2).sum())
-        self._total += float(x.sum())
-        self._count += x.size
-
-    def interval(self, level: float) -> Estimate:
-        """The mean with its interval, the best over a grid of rates among which delta is shared."""
-        n = self._count
-        if n == 0:
-            return Estimate(math.nan, math.nan, math.nan, level, "bernstein", 0)
-        price = math.log(2 * len(RATES) / (1 - level))
-        reach = min((price + (-math.log1p(-rate) - rate) * self._squares) / (n * rate) for rate in RATES)
-        value = self._low + self._span * self._total / n
-        low, high = value - self._span * reach, value + self._span * reach
-        return Estimate(value, max(low, self._low), min(high, self._low + self._span), level, "bernstein", n)

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError, LogError
+from surefoot.experiment.feature_names import column_names
 from surefoot.hints import nearest
 from surefoot.linear.encoding import Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import map_of
@@ -121,6 +122,13 @@ class TableLog(Log):
         if self._baseline is None:
             raise ConfigError("`baseline` must be one action, but in this log it changes from row to row.")
         return self._baseline
+
+    @property
+    def weight_names(self) -> list[str]:
+        """What each weight of theta belongs to."""
+        if self._maker is None:
+            return super().weight_names
+        return column_names(self.phi, self.actions, self.encoder)
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order; bad rows are counted afresh."""

@@ -88,6 +88,11 @@ class EstimatedLog(Log):
         """Rows that could not be used."""
         return self._log.bad
 
+    @property
+    def weight_names(self) -> list[str]:
+        """What each weight of theta belongs to."""
+        return self._log.weight_names
+
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order."""
         start = 0

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from surefoot.replay.batch import BadRows, Log
 from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.estimators import ASSUMES
-from surefoot.replay.intervals import BERNSTEIN
 from surefoot.replay.replay_figures import FIGURES, picture
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import HEADS, shown, table_rows
@@ -75,8 +74,7 @@ def estimate_table(outcomes: Sequence[ReplayOutcome]) -> Html:
 
 def assumptions(outcomes: Sequence[ReplayOutcome]) -> Html:
     """What the numbers rest on."""
-    exact = any("exact" in name for outcome in outcomes for name in outcome.estimates)
-    return bullets([*ASSUMES[outcomes[0].evaluator], *([BERNSTEIN] if exact else [])])
+    return bullets(ASSUMES[outcomes[0].evaluator])
 
 
 def doubts_table(doubts: Sequence[Doubt]) -> Html:

@@ -63,14 +63,17 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
 
 
 def _mark_freedom(plan: Plan, ax: "Axes") -> None:
-    """Of clicks: on which day the first policy is free, and on which the limit of rare rewards is reached."""
+    """Of clicks: on which day the first policy is free, and on which enough rewards have come."""
     from surefoot.reports.policy_style import colour_of
 
     alphas, named = sorted({answer.alpha for answer in plan.answers}), set()
     for answer in plan.of(plan.policies[0]):
         colour = colour_of(answer.alpha, alphas)
-        for day, face, label in ((answer.limit_day, PAPER, "the limit"), (answer.free_day, colour, "free (median)")):
-            if math.isinf(answer.limit_day) or day > FURTHEST * plan.days:
+        for day, face, label in (
+            (answer.needed_day, PAPER, "enough rewards"),
+            (answer.free_day, colour, "free (median)"),
+        ):
+            if math.isinf(answer.needed_day) or day > FURTHEST * plan.days:
                 continue
             shown = None if label in named else label  # once in the legend
             named.add(label)

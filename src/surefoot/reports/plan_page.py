@@ -20,7 +20,7 @@ CAPTION = (
     "What was earned so far, beside what the baseline would have earned: the median over worlds, and for the first "
     "policy the middle 80% of them. Dotted: the floor that each α promises to keep."
 )
-MARKS = " Triangles: when the learner is free, and, open, when the limit of rare rewards is reached at a share α."
+MARKS = " Triangles: when the learner is free, and, open, when enough rewards have come at a share α."
 
 
 def save_page(plan: Plan, path: Path) -> None:

@@ -29,22 +29,22 @@ def notes(plan: Plan) -> Iterator[str]:
     if "CLUCB" in plan.policies:
         yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
     if settings["clicks"]:
-        yield from _limit(plan)
+        yield from _needed(plan)
     elif "SafeLUCB" in plan.policies and settings["reward_range"] is None:
         yield "If every mean reward lies in a known range, say so (--reward-range 0,1): SafeLUCB is then free sooner."
 
 
-def _limit(plan: Plan) -> Iterator[str]:
-    """What every method needs, and what to do where there is too little of it."""
-    limits = [plan.limit(alpha) for alpha in dict.fromkeys(answer.alpha for answer in plan.answers)]
-    needed = ", ".join(f"{limit.rewards(limit.alpha):.0f} at {limit.alpha:g}" for limit in limits)
-    days = ", ".join(f"{limit_days(plan, limit.alpha, limit.alpha):.3g}" for limit in limits)
+def _needed(plan: Plan) -> Iterator[str]:
+    """How many rewards are needed, and what to do where there are too few."""
+    needs = [plan.needed(alpha) for alpha in dict.fromkeys(answer.alpha for answer in plan.answers)]
+    rewards = ", ".join(f"{need.rewards(need.alpha):.0f} at {need.alpha:g}" for need in needs)
+    days = ", ".join(f"{needed_days(plan, need.alpha, need.alpha):.3g}" for need in needs)
     yield (
-        f"The limit, by alpha: {needed} rewards of a better arm that nothing else tells of, whatever the method. "
-        f"At a share alpha of the rounds that takes {days} days; it is sooner where the share grows with what is "
+        f"Needed by bounds that hold at all times, by alpha: {rewards} rewards of a better arm that nothing else tells "
+        f"of. At a share alpha of the rounds that takes {days} days; it is sooner where the share grows with what is "
         "proved, or where rounds of the baseline teach, too."
     )
-    if all(limit_days(plan, limit.alpha, 1.0) > plan.days for limit in limits):
+    if all(needed_days(plan, need.alpha, 1.0) > plan.days for need in needs):
         yield (
             f"{plan.days:g} days are hopeless at this traffic. What would help: a larger alpha, a reward that comes "
             "more often (a proxy), a log to start warm from, or the guard (--policy guard), which needs no proof to "
@@ -52,11 +52,11 @@ def _limit(plan: Plan) -> Iterator[str]:
         )
 
 
-def limit_days(plan: Plan, alpha: float, share: float) -> float:
-    """Days until the limit is reached at this share of rounds for the better arm; at 1 its own rewards alone count."""
+def needed_days(plan: Plan, alpha: float, share: float) -> float:
+    """Days until enough rewards have come at this share for the better arm; at 1 its own rewards alone count."""
     told = plan.settings
-    limit = replace(plan.limit(alpha), is_known=True) if share == 1.0 else plan.limit(alpha)
-    return limit.rounds(told["baseline_reward"], share) / float(told["per_day"])
+    needed = replace(plan.needed(alpha), is_known=True) if share == 1.0 else plan.needed(alpha)
+    return needed.rounds(told["baseline_reward"], share) / float(told["per_day"])
 
 
 def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
@@ -67,12 +67,24 @@ def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
             yield name, [cell(answer) for answer in answers]
 
 
-def guard_rows(answers: Sequence[GuardRollout]) -> Iterator[tuple[str, list[str]]]:
+def guard_heading(answers: Sequence[GuardRollout], days: float) -> str:
+    """What was simulated of a guard."""
+    simulated = min(answer.simulated_days for answer in answers)
+    beyond = "" if simulated >= days else f", {simulated:.3g} of them simulated"
+    return f"Guard, any learner, rewards of 0 or 1: {days:g} days{beyond}"
+
+
+def guard_rows(answers: Sequence[GuardRollout], days: float) -> Iterator[tuple[str, list[str]]]:
     """What is told of a guard: a name, and a cell for each alpha."""
+
+    def shown(answer: GuardRollout, day: float) -> str:
+        is_open = math.isinf(day) and answer.simulated_days < days
+        return f"more than {answer.simulated_days:.3g}" if is_open else _days(day)
+
     cells: tuple[tuple[str, Callable[[GuardRollout], str]], ...] = (
-        ("days until half of the rounds (median)", lambda a: _days(a.half_day)),
-        ("days until nine tenths of them (median)", lambda a: _days(a.most_day)),
-        ("  in nine worlds of ten", lambda a: _days(a.most_day_slow)),
+        ("days until half of the rounds, for good (median)", lambda a: shown(a, a.half_day)),
+        ("days until nine tenths of them (median)", lambda a: shown(a, a.most_day)),
+        ("  in nine worlds of ten", lambda a: shown(a, a.most_day_slow)),
         ("the learner's share at the end", lambda a: f"{a.share:.0%}"),
         ("rounds of the baseline (mean)", lambda a: _number(a.baseline_rounds)),
         ("lift over the baseline", lambda a: f"{a.gained:+,.0f}"),
@@ -118,17 +130,18 @@ def _millions(value: float) -> str:
     return f"{rounded / 1e6:,.0f} million" if rounded >= 1e7 else f"{rounded:,.0f}"
 
 
-_BOUND, _LIMIT, _TIMES = "  the theorem's bound on them", "  the limit, at a share alpha", "rewards seen until free"
+_BOUND, _TIMES = "  the theorem's bound on them", "rewards seen until free"
+_NEEDED = "  until enough rewards have come, at a share alpha"
 _WHERE_FINITE: dict[str, Callable[[Answer], float]] = {
     _BOUND: lambda a: a.bound_rounds,
-    _LIMIT: lambda a: a.limit_day,
-    _TIMES: lambda a: a.limit_times,
+    _NEEDED: lambda a: a.needed_day,
+    _TIMES: lambda a: a.needed_times,
 }
 _ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
     ("days until free (median)", lambda a: _days(a.free_day)),
     ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
-    (_LIMIT, lambda a: _days(a.limit_day)),
-    (_TIMES, lambda a: f"{a.limit_times:.1f} x the limit" if math.isfinite(a.limit_times) else "not in time"),
+    (_NEEDED, lambda a: _days(a.needed_day)),
+    (_TIMES, lambda a: f"{a.needed_times:.1f} x what is needed" if math.isfinite(a.needed_times) else "not in time"),
     ("rounds until free (median)", lambda a: _number(a.free_round)),
     ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
     ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,21 +15,24 @@ from surefoot.policies.guard import Guard
 from surefoot.simulation.guard_simulation import GuardOutcome, simulate_guard
 from surefoot.simulation.workers import Where, completed, workers_on
 
-MOST_ROUNDS = 100_000  # simulated; beyond that a plan looks no further
+MOST_ROUNDS = 200_000  # simulated; a longer plan is extrapolated from there
+RARE = 0.05  # means up to which what happens depends on the number of rewards, and not on that of rounds
 
 
 @dataclass(frozen=True)
 class GuardRollout:
     """What a manager asks of a guard, for one alpha. Days are medians over runs, infinite where it is not in time.
 
+    Beyond the days that were simulated, the learner's share is taken to stay as it was in their last tenth.
+
     Attributes
     ----------
     alpha : float
         The share at risk.
     half_day, most_day : float
-        Days until the learner has 50% and 90% of the rounds.
+        Days from which on the learner has 50% and 90% of the rounds.
     most_day_slow : float
-        Days until it has 90% in nine runs of ten.
+        Days from which on it has 90% in nine runs of ten.
     share : float
         The learner's share at the end.
     baseline_rounds : float
@@ -38,6 +41,8 @@ class GuardRollout:
         What was earned beyond the baseline, and as a share of its reward.
     broken : int
         Runs that were ever below the floor, by the truth.
+    simulated_days : float
+        Days that were simulated, of those that were asked for.
 
     Examples
     --------
@@ -55,6 +60,7 @@ class GuardRollout:
     gained: float
     gained_share: float
     broken: int
+    simulated_days: float
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
@@ -89,7 +95,8 @@ def plan_guard(
     delta : float
         Probability that the promise fails.
     days : float
-        How far to look ahead; at most 100,000 rounds are simulated.
+        How far to look ahead. At most 200,000 rounds are simulated: where rewards are rare, each of them stands for
+        several with as many rewards together, and what lies beyond is extrapolated.
     runs, seed : int
         Of the simulation.
     on : str or concurrent.futures.Executor, optional
@@ -119,12 +126,15 @@ def plan_guard(
             f"Mean rewards must lie between 0 and 1, but got {baseline_reward=} and {learner:g} with a lift of {lift}. "
             "Divide rewards by the highest one."
         )
-    rounds = min(MOST_ROUNDS, max(1, round(per_day * days)))
-    means = (learner, baseline_reward)
+    traffic = max(1.0, per_day * days)
+    each = max(1.0, min(traffic / MOST_ROUNDS, RARE / max(learner, baseline_reward)))
+    rounds = min(MOST_ROUNDS, math.ceil(traffic / each))
+    means = (each * learner, each * baseline_reward)
     tasks = [partial(_simulated, alpha, delta, means, rounds=rounds, runs=runs, seed=seed) for alpha in alphas]
     with workers_on(on) as executor:
         found = dict(completed(executor, tasks))
-    return [_answer(alpha, found[place], rounds, per_day) for place, alpha in enumerate(alphas)]
+    answers = (_answer(alpha, found[at], means, per_day / each, traffic / each) for at, alpha in enumerate(alphas))
+    return [replace(answer, baseline_rounds=each * answer.baseline_rounds) for answer in answers]
 
 
 def _simulated(
@@ -134,21 +144,28 @@ def _simulated(
     return simulate_guard(guard, lambda t, share, rng: means, rounds=rounds, runs=runs, seed=seed)
 
 
-def _answer(alpha: float, outcome: GuardOutcome, rounds: int, per_day: float) -> GuardRollout:
+def _answer(
+    alpha: float, outcome: GuardOutcome, means: tuple[float, float], per_day: float, traffic: float
+) -> GuardRollout:
+    """`means` are those of a simulated round, of which there are `per_day`, and `traffic` in all."""
+    rounds, (learner, baseline) = outcome.shares.size, means
+
     def day(level: float, quantile: float) -> float:
         # No interpolation: between a day and never there is nothing.
-        reached = float(np.quantile(outcome.reached[level], quantile, method="higher"))
-        return math.inf if reached >= rounds else reached / per_day
+        kept = float(np.quantile(outcome.kept_from[level], quantile, method="higher"))
+        return math.inf if kept >= rounds else kept / per_day
 
-    gained = float((outcome.earned - outcome.owed).mean())
+    late, rest = float(outcome.shares[-math.ceil(rounds / 10) :].mean()), max(0.0, traffic - rounds)
+    gained = float((outcome.earned - outcome.owed).mean()) + rest * late * (learner - baseline)
     return GuardRollout(
         alpha=alpha,
         half_day=day(0.5, 0.5),
         most_day=day(0.9, 0.5),
         most_day_slow=day(0.9, 0.9),
         share=float(outcome.shares[-1]),
-        baseline_rounds=float(outcome.baseline_rounds.mean()),
+        baseline_rounds=float(outcome.baseline_rounds.mean()) + rest * (1.0 - late),
         gained=gained,
-        gained_share=gained / float(outcome.owed.mean()),
+        gained_share=gained / (baseline * max(traffic, rounds)),
         broken=outcome.broken,
+        simulated_days=min(rounds, traffic) / per_day,
     )

@@ -28,8 +28,9 @@ class GuardOutcome:
     ----------
     baseline_rounds : ndarray
         Of each run: how many rounds the baseline kept, coins averaged.
-    reached : dict of float to ndarray
-        For the shares 0.5 and 0.9, the round in which each run first had them; the number of rounds where it did not.
+    kept_from : dict of float to ndarray
+        For the shares 0.5 and 0.9, the round from which on each run had them until its end; the number of rounds where
+        it did not have them then.
     worst_slack : ndarray
         Of each run: the least slack above the floor at any time, by the true means, over all metrics; below 0 the
         promise was broken.
@@ -49,7 +50,7 @@ class GuardOutcome:
     """
 
     baseline_rounds: Vector
-    reached: dict[float, NDArray[np.int64]]
+    kept_from: dict[float, NDArray[np.int64]]
     worst_slack: Vector
     overclaim: Vector
     earned: Vector
@@ -130,14 +131,14 @@ class _Runs:
         self.share, self.slack = np.zeros(runs), np.zeros((runs, len(metrics)))
         self.worst, self.overclaim = np.zeros(runs), np.full(runs, -np.inf)
         self.baseline, self.earned, self.owed = np.zeros(runs), np.zeros(runs), np.zeros(runs)
-        self.reached = {level: np.full(runs, rounds) for level in (0.5, 0.9)}
+        self.kept_from = {level: np.zeros(runs, dtype=np.int64) for level in (0.5, 0.9)}
         self.shares = np.zeros(rounds)
 
     def outcome(self) -> GuardOutcome:
         for t in range(self.rounds):
             self._round(t)
         return GuardOutcome(
-            self.baseline, self.reached, self.worst, self.overclaim, self.earned, self.owed, self.shares
+            self.baseline, self.kept_from, self.worst, self.overclaim, self.earned, self.owed, self.shares
         )
 
     def _round(self, t: int) -> None:
@@ -163,9 +164,8 @@ class _Runs:
         self.earned += self.share * learner[:, 0] + (1.0 - self.share) * baseline[:, 0]
         self.owed += baseline[:, 0]
         self.shares[t] = self.share.mean()
-        for level, rounds in self.reached.items():
-            # Who still has the first value has not reached the level before.
-            rounds[(self.share >= level) & (rounds == self.rounds)] = t
+        for level, rounds in self.kept_from.items():
+            rounds[self.share < level] = t + 1
 
 
 def _columns(means: Any, shape: tuple[int, int]) -> Matrix:

@@ -27,8 +27,8 @@ from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline, FixedRealisation
-from surefoot.simulation.reward_limit import RewardLimit
 from surefoot.simulation.rewards import Bernoulli, Gaussian
+from surefoot.simulation.rewards_needed import RewardsNeeded
 from surefoot.simulation.workers import Where
 from surefoot.simulation.worlds import World
 
@@ -82,9 +82,9 @@ class Answer:
     """What a manager asked, for one policy and alpha. Rounds and days are medians over runs; `slow`: nine runs of ten.
 
     A run is free if the baseline was not played in its last fifth; `free_round` then follows the last time it was.
-    `bound_rounds` is the theorem's bound for CLUCB; for other policies it is infinite. Of clicks, `limit_day` is when
-    the limit of rare rewards is reached at a share alpha of the rounds, and `limit_times` how many times the rewards
-    that the limit asks for were seen until the learner was free; without clicks both are infinite.
+    `bound_rounds` is the theorem's bound for CLUCB; for other policies it is infinite. Of clicks, `needed_day` is when
+    as many rewards have come as bounds like SafeLUCB's need, at a share alpha of the rounds, and `needed_times` how
+    many times as many were seen until the learner was free; without clicks both are infinite.
     """
 
     alpha: float
@@ -102,8 +102,8 @@ class Answer:
     gained_share: float
     gained_stderr: float
     violations: int
-    limit_day: float = math.inf
-    limit_times: float = math.inf
+    needed_day: float = math.inf
+    needed_times: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class Plan:
         """The answers of one policy, by alpha."""
         return [answer for answer in self.answers if answer.policy == policy]
 
-    def limit(self, alpha: float) -> RewardLimit:
-        """How many rewards any method must see."""
+    def needed(self, alpha: float) -> RewardsNeeded:
+        """How many rewards bounds that hold at all times must see."""
         told = self.settings
-        return RewardLimit(told["lift"], alpha, told["delta"], is_known=told["known"])
+        return RewardsNeeded(told["lift"], alpha, told["delta"], is_known=told["known"])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
@@ -231,7 +231,7 @@ def plan(
     answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found]
     if clicks:
         answers = [
-            _limited(answer, RewardLimit(lift, answer.alpha, delta, is_known=known), outcome, per_day, world)
+            _with_need(answer, RewardsNeeded(lift, answer.alpha, delta, is_known=known), outcome, per_day, world)
             for answer, outcome in zip(answers, found, strict=True)
         ]
     settings = {
@@ -264,12 +264,12 @@ def _check_range(reward_range: tuple[float, float] | None, world: PlanWorld) -> 
         )
 
 
-def _limited(answer: Answer, limit: RewardLimit, outcome: Outcome, per_day: float, world: PlanWorld) -> Answer:
-    """With the day of the limit, and how far beyond it the learner was when it was free."""
-    day = limit.rounds(world.baseline_reward, limit.alpha) / per_day
+def _with_need(answer: Answer, needed: RewardsNeeded, outcome: Outcome, per_day: float, world: PlanWorld) -> Answer:
+    """With the day on which enough rewards have come, and how many more there were when the learner was free."""
+    day = needed.rounds(world.baseline_reward, needed.alpha) / per_day
     free = free_rounds(outcome)
-    times = np.where(np.isfinite(free), limit.times(*rewards_until(outcome, free, world.baseline_reward)), math.inf)
-    return replace(answer, limit_day=day, limit_times=float(np.quantile(times, 0.5, method="higher")))
+    times = np.where(np.isfinite(free), needed.times(*rewards_until(outcome, free, world.baseline_reward)), math.inf)
+    return replace(answer, needed_day=day, needed_times=float(np.quantile(times, 0.5, method="higher")))
 
 
 def free_rounds(outcome: Outcome) -> Vector:

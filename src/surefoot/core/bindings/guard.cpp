@@ -32,8 +32,8 @@ nb::bytes bytes_of(const std::vector<Struct>& structs) {
 // Raises ValueError if they are not so many.
 template <Saved Struct>
 std::vector<Struct> read_bytes(const char* saved, std::size_t size, std::size_t count, const char* what) {
-  const std::size_t whole = (size + sizeof(double) - 1) / sizeof(double);  // half a number is one too many
-  check_size(whole, count * NumbersOf<Struct>().size(), what);
+  if (size % sizeof(double) != 0) throw nb::value_error((std::string(what) + " must hold whole numbers").c_str());
+  check_size(size / sizeof(double), count * NumbersOf<Struct>().size(), what);
   std::vector<Struct> structs(count);
   std::memcpy(structs.data(), saved, count * sizeof(Struct));
   return structs;

@@ -1,12 +1,13 @@
-"""The limit of rare rewards: how many must be seen before any method can let a better arm act freely.
+"""How many rare rewards must be seen until bounds that hold at all times let a better arm act freely.
 
 To prove that an arm pays at least (1 - alpha) of a baseline, with r the quotient of their means and
-kappa = r - (1 - alpha), so many rewards N_a and N_b must have been seen of each that
+kappa = r - (1 - alpha), bounds such as ours need so many rewards N_a and N_b of each that
 
     r^2 / N_a + (1 - alpha)^2 / N_b <= kappa^2 / (2 ln(1/delta)),
 
 where N_b counts as infinite if the baseline's mean is known. Until then an arm of which nothing else tells may have a
-share alpha of the rounds.  (docs/mathematics.md, "The limit of rare rewards")
+share alpha of the rounds. It is no limit: one look at a time that was fixed in advance needs about half as many.
+(docs/mathematics.md, "How many rewards these bounds need")
 """
 
 import math
@@ -16,11 +17,11 @@ from surefoot.arrays import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class RewardLimit:
-    """The limit for an arm that pays `lift` more than the baseline, as a share.
+class RewardsNeeded:
+    """What is needed of an arm that pays `lift` more than the baseline, as a share.
 
-    >>> limit = RewardLimit(lift=0.5, alpha=0.1, delta=0.001, is_known=True)
-    >>> round(limit.rewards(0.1)), round(limit.rounds(0.02, share=0.1))
+    >>> needed = RewardsNeeded(lift=0.5, alpha=0.1, delta=0.001, is_known=True)
+    >>> round(needed.rewards(0.1)), round(needed.rounds(0.02, share=0.1))
     (86, 28782)
     """
 
@@ -45,7 +46,7 @@ class RewardLimit:
         return self.rounds(1.0, share) * share * (1.0 + self.lift)
 
     def times(self, arm: Vector, baseline: Vector) -> Vector:
-        """How many times as many rewards were seen of the arm and of the baseline as the limit asks for, run by run."""
+        """How many times as many rewards were seen of the arm and of the baseline as are needed, run by run."""
         ratio, kept = 1.0 + self.lift, (1.0 - self.alpha) ** 2
         # Of what was never seen, nothing is known: a quotient of 0.
         left = 0.0 if self.is_known else kept * baseline**-1.0
