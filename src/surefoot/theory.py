@@ -7,11 +7,15 @@ row in V^-1 before the row is learned, and M counts the learner rounds so far pl
 Bounds on rounds and regret hold together, with probability 1 - delta, under Assumptions 1 to 3: sub-Gaussian noise,
 norms within B and D, every mean reward in [0, 1]. Where a printed bound is false, the function returns what the
 repaired proof gives, and says so; docs/theory.md lists every slip.
+
+`guard_limit` is what every guard needs, whoever wrote it.
 """
 
 import math
 
 from surefoot import arrays
+from surefoot.guard_limit import GuardLimit as GuardLimit
+from surefoot.guard_limit import guard_limit as guard_limit
 from surefoot.lemmas import elliptical_potential as elliptical_potential
 from surefoot.lemmas import lemma2_bound as lemma2_bound
 from surefoot.lemmas import lemma3_bound as lemma3_bound

@@ -148,8 +148,9 @@ class History:
         match self.rng.choice(["visit", "pay", "meet", "lose"], p=[0.6, 0.25, 0.13, 0.02]):
             case "visit":
                 predicted = float(self.rng.random()) if self.rng.random() < 0.5 else None
+                proposal, is_held = "old" if self.rng.random() < 0.1 else "new", bool(self.rng.random() < 0.1)
                 made = self.shards[name].decide(
-                    baseline="old", proposal="new", moment=self.now, prediction=predicted, hold=self.rng.random() < 0.1
+                    baseline="old", proposal=proposal, moment=self.now, prediction=predicted, hold=is_held
                 )
                 self.decided[name, made.round] = made.share
                 self.unpaid.append((name, made.round))

@@ -116,3 +116,16 @@ def test_whoever_loses_rewards_on_purpose_cannot_move_the_lift(lost: float, side
             is_wrong |= not low <= 0.0 <= high
         wrong += is_wrong
     assert wrong <= limit(runs, 0.05)
+
+
+def test_rounds_that_agree_pay_and_are_not_counted_as_the_baselines() -> None:
+    def world(t: int, share: Any, rng: np.random.Generator) -> tuple[float, float, Any]:
+        return 0.3, 0.4, rng.random(share.size) < 0.5
+
+    for goal, least in (("earn", 0.0), ("save", 0.25)):
+        told = {"alpha": 0.1, "delta": 0.05, "goal": goal}
+        found = simulate_guard(Guard(**told), world, rounds=6000, runs=20, seed=4)
+        assert found.broken == found.overclaimed == 0
+        assert float((1.0 - found.baseline_rounds / 3000).mean()) > least
+    alone = simulate_guard(Guard(**told), lambda t, share, rng: (0.3, 0.4), rounds=3000, runs=20, seed=4)
+    assert found.baseline_rounds.mean() < 0.8 * alone.baseline_rounds.mean()

@@ -175,9 +175,7 @@ def differ(baseline: Any, proposal: Any) -> bool:
     return isinstance(baseline, bool) != isinstance(proposal, bool) or bool(baseline != proposal)
 
 
-def predicted(
-    given: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations
-) -> float | None:
+def predicted(given: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations) -> float | None:
     """What was predicted of the baseline, in units of the highest reward."""
     by_name = given if isinstance(given, dict) else {declared.metrics[0].name: given}
     value = by_name.get(bank.metric.name)

@@ -1,10 +1,10 @@
 """The bank of one metric, added up again from the rewards.  (docs/mathematics.md, "The guard")
 
-A round that plays the proposal with probability p has the slack d = sign p mu_a + (alpha - sign p) mu_b. A bet at a rate
-l is on both sides, with the coefficients sign l and l (alpha - sign p)/(1 - p) and a centre for each; it multiplies a
-wealth by exp(l d') (1 + s (y - m)), where d' is the slack if the centres were the means, and s and m belong to the side
-that was played. The slack of all rounds is at least the S at which sum over rates of exp(log_wealth - rate S - event) =
-1.
+A round that plays the proposal with probability p has the slack d = sign p mu_a + (alpha - sign p) mu_b. A bet at a
+rate l is on both sides, with the coefficients sign l and l (alpha - sign p)/(1 - p) and a centre for each. It
+multiplies a wealth by exp(l d') (1 + s (y - m)), where d' is the slack if the centres were the means, and s and m are
+those of the side that was played. The slack of all rounds is at least the S at which sum over rates of
+exp(log_wealth - rate S - event) = 1.
 """
 
 import math
