@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from surefoot import Guard, ceiling, floor
 from surefoot.simulation import simulate_guard
-from tests.policies.guard_worlds import WORLDS
+from tests.policies.guard_worlds import CREDIT_WORLDS, WORLDS
 
 BOTH = {"quality": floor(0, 1, alpha=0.1), "cost": ceiling(0, 1, alpha=0.2)}
 
@@ -84,6 +84,23 @@ def test_a_guard_that_does_not_pay_its_delta_is_caught() -> None:
     assert found.broken > limit(300, 0.2)
 
 
+@pytest.mark.parametrize("told", [{}, {"goal": "save"}, {"ramp": "gate"}], ids=["earn", "save", "gate"])
+@pytest.mark.parametrize("name", CREDIT_WORLDS)
+def test_the_floor_holds_where_agreement_pays(name: str, told: dict[str, Any]) -> None:
+    check(Guard(alpha=0.1, delta=0.2, **told), CREDIT_WORLDS[name](), 200, 1500, 0.2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("told", [{}, {"goal": "save"}, {"ramp": "gate"}], ids=["earn", "save", "gate"])
+@pytest.mark.parametrize("name", CREDIT_WORLDS)
+def test_the_floor_holds_where_agreement_pays_in_a_thousand_long_runs(
+    name: str, told: dict[str, Any], delta: float
+) -> None:
+    check(Guard(alpha=0.1, delta=delta, **told), CREDIT_WORLDS[name](), 1000, 6000, delta)
+    check(Guard(alpha=0.1, delta=delta, **told), CREDIT_WORLDS[name](), 1000, 3000, delta, delay=100)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("delta", [0.2, 0.05])
 @pytest.mark.parametrize("name", WORLDS)
@@ -123,7 +140,7 @@ def test_rounds_that_agree_pay_and_are_not_counted_as_the_baselines() -> None:
         return 0.3, 0.4, rng.random(share.size) < 0.5
 
     for goal, least in (("earn", 0.0), ("save", 0.25)):
-        told = {"alpha": 0.1, "delta": 0.05, "goal": goal}
+        told: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "goal": goal}
         found = simulate_guard(Guard(**told), world, rounds=6000, runs=20, seed=4)
         assert found.broken == found.overclaimed == 0
         assert float((1.0 - found.baseline_rounds / 3000).mean()) > least
