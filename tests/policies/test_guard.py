@@ -667,3 +667,31 @@ def test_a_lost_reward_makes_the_lift_interval_wider_on_both_sides() -> None:
                 guard.observe(decision, 0.5)
     assert lossy.lift_intervals["reward"][0] < whole.lift_intervals["reward"][0]
     assert lossy.lift_intervals["reward"][1] > whole.lift_intervals["reward"][1]
+
+
+def test_what_has_entered_is_a_prefix_of_what_is_at_stake_and_income_before_its_end() -> None:
+    """Rewards in any order, some never: what has entered is never more than a product over a prefix of all rounds.
+
+    A world that could have income enter past an open round would choose the end of the prefix by rewards it has seen.
+    """
+    rng = np.random.default_rng(12)
+    for seed in range(3):
+        guard, terms, unpaid, paid = new_guard(alpha=0.1, reserve=5.0, seed=seed), {}, {}, set[int]()
+        staked: list[int] = []
+        for _ in range(120):
+            made = guard.decide(baseline=0, proposal=int(rng.random() < 0.6), hold=bool(rng.random() < 0.1))
+            unpaid[made.round], reference = float(rng.random() < 0.5), reference_of(guard)
+            expected = expected_of(guard, made.round)
+            reference.enter(made.share, *expected, made.source == "learner", unpaid[made.round])
+            terms[made.round] = np.array(reference.wealth)
+            staked += [made.round] if made.share > 0.0 else []
+            while unpaid and rng.random() < 0.5:
+                round_ = int(rng.choice(list(unpaid)))
+                guard.observe(round_, unpaid.pop(round_))
+                paid.add(round_)
+            end = next((round_ for round_ in staked if round_ not in paid), made.round + 1)
+            entered = sum((terms[round_] for round_ in paid if round_ < end), np.zeros(len(RATES)))
+            assert bank_of(guard).wealth == pytest.approx(entered, rel=1e-9, abs=1e-9)
+            whole = sum((terms[round_] for round_ in terms if round_ < end), np.zeros(len(RATES)))
+            assert (entered <= whole + 1e-9).all()
+        assert len(staked) > 50

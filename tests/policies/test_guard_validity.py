@@ -66,7 +66,7 @@ def test_the_floor_holds_with_every_kind_of_promise(settings: dict[str, Any], na
 @pytest.mark.parametrize("name", ["better", "good until trusted", "a teaser"])
 def test_the_floor_holds_with_late_rewards_and_rewards_inside_their_bounds(name: str) -> None:
     check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, delay=50)
-    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, binary=False)
+    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, deviation=0.2)
 
 
 @pytest.mark.parametrize("name", ["better", "random means", "good until half trusted", "worst in proportion"])

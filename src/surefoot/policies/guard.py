@@ -148,6 +148,7 @@ class Guard(BasePolicy):
         asked = goal if ramp == "auto" else ramp
         self._books = GuardBooks(GuardSettings(self._promises, ramp=asked, largest_share=most))
         self._names = tuple(self._metrics)
+        self._only = next(iter(self._metrics.values())) if len(self._metrics) == 1 else None
         self.booked = BookedRewards(self._metrics)
 
     @property
@@ -228,7 +229,7 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        predicted = told.read_prediction(prediction, self._metrics)
+        predicted = None if prediction is None else told.read_prediction(prediction, self._metrics)
         teaches = not told.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
@@ -317,12 +318,15 @@ class Guard(BasePolicy):
         AssumptionError
             If a reward lies outside of its bounds; nothing has changed.
         """
-        round_ = round_of(decision, self.id)
+        # The usual case first, without a call: this runs on every reward.
+        is_own = type(decision) is GuardDecision and decision.policy == self._id
+        round_ = decision.round if is_own else round_of(decision, self._id)  # type: ignore[union-attr]
+        values = self._read_reward(reward)
         if not self.units.holds(round_):
-            super().observe(round_, reward)
+            self._settle(round_, values)
             return
         self._settlement.check_open(round_, self._rounds, "observed")
-        self.units.add(round_, self._read_reward(reward))
+        self.units.add(round_, values)
 
     def _draw(self, round_: int) -> float:
         """The coin of a round."""
@@ -356,14 +360,15 @@ class Guard(BasePolicy):
         self._settlement.decided(round_, record, is_learner, 1 if share > 0.0 else pays)
         if unit is not None and teaches:
             self.units.opened(unit, round_, is_learner, share, draw)
-        for due in self.units.due(round_):
-            self._settle(due, self.units.close(due))
+        if self.units.window is not None:
+            for due in self.units.due(round_):
+                self._settle(due, self.units.close(due))
         if self._settlement.settle_after is not None:
             self._learn_due()
         certify = partial(certified, self._names, self._promises, before, share, hold)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
-            share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
+            share if is_learner else 1.0 - share, share, draw, self._id, unit, certify,
         )  # fmt: skip
 
     def _again(self, known: OpenUnit, unit: str | None, baseline: Any, proposal: Any, hold: bool) -> GuardDecision:
@@ -380,7 +385,8 @@ class Guard(BasePolicy):
         entry, is_turn = self._settlement.rewarded(round_, reward, self._rounds)
         if is_turn:
             self._learn_record(entry[0], reward, entry[1])
-            self._learn_due()
+            if self._settlement.rewards:
+                self._learn_due()
 
     def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
         self._count_booked(record, reward, is_learner)
@@ -392,6 +398,9 @@ class Guard(BasePolicy):
             self.booked.add(reward, is_learner=is_learner)
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
+        only = self._only
+        if only is not None and type(reward) is float and only.low <= reward <= only.high:
+            return (reward / only.high,)
         return told.read_rewards(reward, self._metrics)
 
     def _feature_size(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Matrix, Vector, count
+from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.core.native_guard import GuardRuns
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Guard
@@ -71,7 +71,14 @@ class GuardOutcome:
 
 
 def simulate_guard(
-    guard: Guard, world: GuardWorld, *, rounds: int, runs: int, seed: int = 0, delay: int = 0, binary: bool = True
+    guard: Guard,
+    world: GuardWorld,
+    *,
+    rounds: int,
+    runs: int,
+    seed: int = 0,
+    delay: int = 0,
+    deviation: float | None = None,
 ) -> GuardOutcome:
     """Run a guard many times in a world whose means are known.
 
@@ -89,8 +96,9 @@ def simulate_guard(
         Of worlds, coins and rewards.
     delay : int
         Rounds after which a reward comes.
-    binary : bool
-        Whether rewards are 0 or the highest; otherwise they lie between, with half of the variance.
+    deviation : float, optional
+        The standard deviation of rewards, which then take two values between 0 and the highest; without it they are one
+        or the other.
 
     Returns
     -------
@@ -115,14 +123,16 @@ def simulate_guard(
     count("delay", delay, least=0, hint="It is the number of rounds after which a reward comes.")
     if guard.settings["schedule"] is not None:
         raise ConfigError("A guard with a `schedule` cannot be simulated: give it a `cap` instead.")
-    return _Runs(guard, world, rounds, runs, seed, delay, binary).outcome()
+    if deviation is not None:
+        positive("deviation", deviation, hint="It is the standard deviation of rewards.")
+    return _Runs(guard, world, rounds, runs, seed, delay, deviation).outcome()
 
 
 class _Runs:
     def __init__(
-        self, guard: Guard, world: GuardWorld, rounds: int, runs: int, seed: int, delay: int, binary: bool
+        self, guard: Guard, world: GuardWorld, rounds: int, runs: int, seed: int, delay: int, deviation: float | None
     ) -> None:
-        self.world, self.rounds, self.runs, self.binary = world, rounds, runs, binary
+        self.world, self.rounds, self.runs, self.deviation = world, rounds, runs, deviation
         self.rng = np.random.default_rng(seed)
         self.core = GuardRuns(guard.step_settings, runs=runs, delay=delay)
         metrics = guard.step_settings.metrics
@@ -163,10 +173,13 @@ class _Runs:
             rounds[self.share < level] = t + 1
 
     def _drawn(self, means: Matrix) -> Matrix:
-        if self.binary:
-            return (self.rng.random(means.shape) < means).astype(np.float64)
-        # Halfway between the mean and a coin of that mean: the same mean, strictly inside of the bounds.
-        return 0.5 * means + 0.5 * (self.rng.random(means.shape) < means)
+        coins = (self.rng.random(means.shape) < means).astype(np.float64)
+        if self.deviation is None:
+            return coins
+        # Between the mean and a coin of that mean: the same mean, and less around it.
+        part = np.minimum(1.0, self.deviation / np.sqrt(np.maximum(means * (1.0 - means), 1e-12)))
+        drawn: Matrix = means + part * (coins - means)
+        return drawn
 
     def _judge(self, sides: NDArray[np.bool_], learner: Matrix, baseline: Matrix) -> None:
         counted = (sides.astype(np.float64) if self.is_played else self.share)[:, None]
