@@ -53,6 +53,12 @@ def plan(
             help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), guard; separated by commas."
         ),
     ] = "safe,paper",
+    agreement: Annotated[
+        float, typer.Option(help="For a guard: share of the rounds in which the proposal equals the baseline.")
+    ] = 0.0,
+    goal: Annotated[
+        str, typer.Option(help="For a guard: earn, or save, where something cheaper may spend the budget.")
+    ] = "earn",
     runs: Annotated[int, typer.Option(help="Number of simulated worlds.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the worlds.")] = 0,
     on: OnOption = None,
@@ -85,6 +91,8 @@ def plan(
             alphas=alphas,
             delta=delta,
             days=days,
+            agreement=agreement,
+            goal=goal,  # type: ignore[arg-type]
             runs=runs,
             seed=seed,
             on=on,

@@ -104,7 +104,7 @@ def _decided(event: Event, view: View, state: State) -> CarriedRound:
         action=record.action,
         row=(offered or [[]])[record.action],
         asked=told,
-        teaches=state.policy.settlement.find(record.round)[2],
+        teaches=bool(state.policy.settlement.find(record.round)[2]),
         rows=offered or [],
     )
 

@@ -26,8 +26,8 @@ class GuardStatus:
     banks : dict
         What may be spent, in the metric's own units; rounds without a reward count at their worst.
     learner_means, baseline_means : dict
-        Means of the rewards that were booked for each side, defaults included and a unit counted once; nan before the
-        first.
+        Means of the rewards that were booked for each side in rounds in which the proposal had a share, defaults
+        included and a unit counted once; nan before the first.
     lifts : dict
         By which share the learner's mean lies above the baseline's. Where shares and rewards change over time, that is
         misled: whether it pays is said by the intervals.
@@ -62,7 +62,7 @@ class GuardStatus:
 def guard_status(guard: Guard, tally: GuardCounts) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
-    gate = certified(names, guard.step_settings.metrics, guard._books.banks, 0.0, False)
+    gate = certified(names, guard.step_settings.metrics, guard._books.snapshot, 0.0, False)
     learner, baseline = (guard.booked.means(is_learner=is_learner) for is_learner in (True, False))
     return GuardStatus(
         promise=guard.settings["promise"],

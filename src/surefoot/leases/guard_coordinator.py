@@ -160,5 +160,5 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
 
 def _costs(plan: bytes) -> Amounts:
     """What a round may cost at its worst, of each metric."""
-    _, *settled_by = np.frombuffer(plan).tolist()  # of each metric its balance, its worst, and two predictions
-    return tuple(settled_by[1::4])
+    _, *settled_by = np.frombuffer(plan).tolist()  # of each metric its worst, and what is expected of both sides
+    return tuple(settled_by[::5])

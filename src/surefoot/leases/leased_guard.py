@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surefoot.arrays import Vector
 from surefoot.leases.guard_lease import GuardLease, GuardRound
 from surefoot.policies import Guard
 from surefoot.policies.base_policy import Round
 from surefoot.policies.coin import coin_of
 from surefoot.policies.decision import round_of
+from surefoot.policies.guard import SHARE
 from surefoot.policies.guard_decision import GuardDecision
 
 
@@ -119,13 +119,14 @@ class LeasedGuard(Guard):
 
     def _play(self, *args: Any) -> GuardDecision:
         made = super()._play(*args)
-        # What a round was booked by is of no use here, and would differ where the bank of an old lease is gone.
-        self._settlement.played(made.round, bytes(8 * self._feature_size()), made.source == "learner")
+        # What else a round is booked by is of no use here, and would differ where the bank of an old lease is gone.
+        rest = bytes(8 * (self._feature_size() - 1))
+        self._settlement.played(made.round, SHARE.pack(made.share) + rest, made.source == "learner")
         return made
 
-    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
+    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
         """Count it: it enters where the shards meet."""
-        self.booked.add(reward, is_learner=is_learner)
+        self._count_booked(record, reward, is_learner)
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), "is_leased": self._is_leased, "settled": [list(one) for one in self._settled]}

@@ -33,7 +33,7 @@ class BankProof(Value, frozen=True):
     share : float
         The probability with which the round plays the proposal; 0 for a round that is paid for already.
     log_wealth : tuple of float
-        Of every rate of the grid: sum of ln(1 + rate g) over the rounds that have entered.
+        Of every rate of the grid: what its bets on the rounds that have entered have made of 1.
     bound : float
         L, a lower bound of the slack of these rounds.
     owed : float

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp
+from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp, read_banks
 from surefoot.safety.bank import RATES
 from surefoot.safety.bank_proof import BankProof, GuardProof
 from surefoot.values import Value
@@ -86,21 +86,20 @@ class GuardCertificate(Value, frozen=True):
 def certified(
     names: tuple[str, ...],
     metrics: Sequence[MetricSettings],
-    banks: Sequence[Bank],
+    snapshot: bytes,
     share: float,
     is_held: bool,
     is_charged: bool = True,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
+    banks = read_banks(snapshot)
     shares = [allowed(*pair) for pair in zip(metrics, banks, strict=True)]
-    evidence = partial(_prove, names, metrics, banks, share if is_charged else 0.0)
+    evidence = partial(_prove, names, metrics, snapshot, share if is_charged else 0.0)
     return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held)
 
 
-def _prove(
-    names: tuple[str, ...], metrics: Sequence[MetricSettings], banks: Sequence[Bank], share: float
-) -> GuardProof:
-    each = zip(names, metrics, banks, strict=True)
+def _prove(names: tuple[str, ...], metrics: Sequence[MetricSettings], snapshot: bytes, share: float) -> GuardProof:
+    each = zip(names, metrics, read_banks(snapshot), strict=True)
     return GuardProof(tuple(_bank_proof(name, told, bank, share) for name, told, bank in each))
 
 
