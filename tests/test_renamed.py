@@ -16,8 +16,9 @@ from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import replay
 from surefoot.replay.replayed_policy import Declared
 from surefoot.simulation.guard_plan import plan_guard
+from surefoot.simulation.plan_worlds import PlanWorld
 from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.rollout_plan import PlanWorld, plan
+from surefoot.simulation.rollout_plan import plan
 
 SOURCE = Path(surefoot.__file__).parent
 

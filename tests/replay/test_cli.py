@@ -232,7 +232,7 @@ def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
         (("replay", "log.csv", "--baseline", "banner", "--policy", "UCB2"), "Did you mean"),
         (("replay", "log.csv", "--baseline", "banner", "--reward", "revenue"), "must have the column(s) 'revenue'"),
         (("replay", "log.csv", "--baseline", "banner", "--reward-bounds", "1"), "must be two numbers"),
-        (("replay", "log.csv", "--baseline", "banner", "--reward-range", "0,0.5"), "declared range"),
+        (("replay", "log.csv", "--baseline", "banner", "--reward-bounds", "0,0.5"), "declared range"),
         (("replay", "log.csv", "--baseline", "banner", "--format", "xls"), "must be parquet, csv, jsonl or dsjson"),
         (("replay", "log.csv", "--baseline", "banner", "--config", "no.toml"), "but there is none"),
         (("replay", "certain.csv", "--baseline", "banner"), "every propensity is 1"),

@@ -30,9 +30,11 @@ from surefoot.cli.log_options import (
     PropensityColumn,
     RewardBounds,
     RewardColumn,
+    Uniform,
     columns_of,
     parse_pair,
     read_action_features,
+    refuse_both,
     refuse_other_columns,
 )
 from surefoot.cli.number_lists import parse_numbers
@@ -97,7 +99,7 @@ def replay(
         str | None, typer.Option(help="Column of correct labels: the reward of every action is then known.")
     ] = None,
     action_features: ActionFeatures = None,
-    uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")] = False,
+    uniform: Uniform = False,
     estimate_chances: EstimatePropensities = False,
     config: Annotated[
         Path | None,
@@ -125,6 +127,7 @@ def replay(
 
     Prints a table, and writes report.html, replay.json and figures.
     """
+    refuse_both(uniform, estimate_chances)
     told = read_configuration(config) if config is not None else None
     if told is not None:
         refuse_other_columns(told.encoder, context, categorical, hashed)
