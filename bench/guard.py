@@ -45,9 +45,10 @@ CASES = (
 
 def bars() -> bool:
     """Baseline rounds beside the computed limit, and beside what twelve rates would need that knew the means."""
-    print(f"{'learner':>7} {'baseline':>8} {'deviation':>9} {'alpha':>5} {'delta':>5} {'proved':>6} {'limit':>6}", end="")
-    print(f" {'known':>6} {'guard':>6} {'+-':>4} {'bar':>6}")
-    return all([_held(case) for case in CASES])
+    print(f"{'learner':>7} {'baseline':>8} {'deviation':>9} {'alpha':>5} {'delta':>5} ", end="")
+    print(f"{'proved':>6} {'limit':>6} {'known':>6} {'guard':>6} {'+-':>4} {'bar':>6}")
+    held = [_held(case) for case in CASES]
+    return all(held)
 
 
 def _held(case: Case) -> bool:

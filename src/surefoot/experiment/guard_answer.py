@@ -5,8 +5,9 @@ from typing import Any
 
 from surefoot.journal import Head
 from surefoot.policies.decision import Source
+from surefoot.policies.guard_settings import is_same
 from surefoot.records import Guarded, ModeName, Visit, Voided
-from surefoot.safety.guard_certificate import CONDITION
+from surefoot.safety.guard_certificate import CONDITION, without_share
 from surefoot.values import Value
 
 
@@ -104,7 +105,8 @@ class GuardAnswer(Value, frozen=True, eq=True):
         if record.is_held:
             return f"Played the baseline, as asked: a share of {seen.allowed:.3g} would have been allowed."
         if record.share == 0.0:
-            return f"Played the baseline: {seen.binds!r} allows no share yet, or both actions are the same."
+            asked = record.asked
+            return without_share(seen.allowed, seen.binds, is_same=is_same(asked.baseline, asked.proposal))
         return (
             f"The proposal had a share of {record.share:.3g} of the {seen.allowed:.3g} that {seen.binds!r} allows, and "
             f"the coin chose the {record.source}: at worst this round leaves us {self.margin:.4g} above the floor; "

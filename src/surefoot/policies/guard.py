@@ -365,7 +365,7 @@ class Guard(BasePolicy):
                 self._settle(due, self.units.close(due))
         if self._settlement.settle_after is not None:
             self._learn_due()
-        certify = partial(certified, self._names, self._promises, before, share, hold)
+        certify = partial(certified, self._names, self._promises, before, share, hold, is_same=not teaches)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self._id, unit, certify,

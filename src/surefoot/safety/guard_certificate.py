@@ -27,6 +27,8 @@ class GuardCertificate(Value, frozen=True):
         Whether the baseline was to be played whatever is allowed.
     condition : str
         What it rests on, in words.
+    is_same : bool
+        Whether proposal and baseline were the same action.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class GuardCertificate(Value, frozen=True):
     _evidence: Callable[[], GuardProof]
     is_held: bool = False
     condition: str = CONDITION
+    is_same: bool = False
 
     @property
     def proof(self) -> GuardProof:
@@ -74,13 +77,22 @@ class GuardCertificate(Value, frozen=True):
         if self.is_held:
             return f"Played the baseline, as asked: a share of {self.allowed:.3g} would have been allowed."
         if self.share == 0.0:
-            return f"Played the baseline: {self.binds!r} allows no share yet, or both actions are the same."
+            return without_share(self.allowed, self.binds, is_same=self.is_same)
         left = self.guaranteed
         above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
         return (
             f"The proposal had a share of {self.share:.3g} of the {self.allowed:.3g} that {self.binds!r} allows: at "
             f"worst this round leaves us {above} the floor; {self.condition}."
         )
+
+
+def without_share(allowed: float, binds: str, *, is_same: bool) -> str:
+    """Why a proposal had no share, in a sentence."""
+    if is_same:
+        return "Played the baseline, which is what was proposed: there is nothing to decide."
+    if allowed <= 0.0:
+        return f"Played the baseline: {binds!r} allows no share yet."
+    return f"Played the baseline: the proposal was given no share of the {allowed:.3g} that {binds!r} allows."
 
 
 def certified(
@@ -90,12 +102,13 @@ def certified(
     share: float,
     is_held: bool,
     is_charged: bool = True,
+    is_same: bool = False,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
     banks = read_banks(snapshot)
     shares = [allowed(*pair) for pair in zip(metrics, banks, strict=True)]
     evidence = partial(_prove, names, metrics, snapshot, share if is_charged else 0.0)
-    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held)
+    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held, is_same=is_same)
 
 
 def _prove(names: tuple[str, ...], metrics: Sequence[MetricSettings], snapshot: bytes, share: float) -> GuardProof:
