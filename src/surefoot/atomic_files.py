@@ -2,8 +2,8 @@
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +31,29 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(beside, path)
     except BaseException:  # Ctrl-C as well
         beside.unlink(missing_ok=True)
+        raise
+
+
+def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder, all of them or none; a folder that was made for them is removed again.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "new"
+    >>> write_together(folder, {"a.txt": b"1", "b.txt": b"2"})
+    >>> sorted(path.name for path in folder.iterdir())
+    ['a.txt', 'b.txt']
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with ExitStack() as stack:
+            for name, content in files.items():
+                file = stack.enter_context(whole_file(folder / name))
+                file.write(content)
+                file.flush()
+    except BaseException:
+        for one in made:
+            one.rmdir()
         raise
 
 

@@ -7,6 +7,8 @@ row in V^-1 before the row is learned, and M counts the learner rounds so far pl
 Bounds on rounds and regret hold together, with probability 1 - delta, under Assumptions 1 to 3: sub-Gaussian noise,
 norms within B and D, every mean reward in [0, 1]. Where a printed bound is false, the function returns what the
 repaired proof gives, and says so; docs/theory.md lists every slip.
+
+`guard_limit` is what every guard needs, whoever wrote it.
 """
 
 import math
@@ -14,6 +16,8 @@ from typing import NamedTuple
 
 from surefoot import arrays
 from surefoot.errors import ConfigError
+from surefoot.guard_limit import GuardLimit as GuardLimit
+from surefoot.guard_limit import guard_limit as guard_limit
 from surefoot.linear.radius import paper_radius
 
 _DIM_HINT = "It is the length of one feature row."

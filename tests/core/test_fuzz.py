@@ -285,7 +285,7 @@ def instances() -> dict[str, Any]:
     metric = native.MetricSettings(
         sign=1.0, alpha=0.1, low=0.0, most_baseline=1.0, event=0.01, reserve=0.1, is_played=False, coin_event=0.01
     )
-    guard = native.GuardSettings([metric], ramp="auto", largest_share=0.5, unpredicted=[0.0])
+    guard = native.GuardSettings([metric], ramp="earn", largest_share=0.5)
     made: dict[str, Any] = {
         "LinearSettings": settings_with(), "MetricSettings": metric, "GuardSettings": guard, "Bets": native.Bets(),
         "Bank": native.Bank.new(metric), "GuardBooks": native.GuardBooks(guard), "Tally": native.Tally([0.1]),

@@ -12,10 +12,9 @@ from tests.experiment.worlds import Clock
 SETTINGS: dict[str, dict[str, Any]] = {
     "one metric": {"alpha": 0.3},
     "odd bounds": {"alpha": 0.07, "reward_bounds": (0.5, 2.0), "reserve": 3.0},
-    "no prediction": {
+    "spending": {
         "alpha": 0.3,
-        "prediction": "none",
-        "ramp": "gate",
+        "goal": "save",
         "baseline_ceiling": 0.6,
         "ceiling_given_context": True,
     },

@@ -409,7 +409,7 @@ def test_a_guard_is_created_and_exported_on_the_command_line(tmp_path: Path) -> 
 
 def test_what_a_guard_decided_is_a_log_that_replay_can_weigh_by_its_coins(tmp_path: Path) -> None:
     journal, rng = open_journal("memory:"), np.random.default_rng(0)
-    models = Experiment.create(journal, "models", Guard(alpha=0.3, delta=0.05, seed=2), mode="guarded")
+    models = Experiment.create(journal, "models", Guard(alpha=0.3, delta=0.05, seed=2, min_holdout=0.2), mode="guarded")
     for number in range(1500):
         answer = models.decide(baseline="big", proposal="small", context={"hour": number % 24})
         models.reward(answer.decision_id, float(rng.random() < (0.7 if answer.source == "learner" else 0.3)))

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from typer.testing import CliRunner
 
+from surefoot.cli.commands import app
 from surefoot.errors import (
     JournalBusyError,
     JournalCorruptedError,
@@ -260,6 +262,20 @@ def test_a_copy_is_not_written_to(log: Path, tmp_path: Path, sync: bool) -> None
     beside(log).rename(tmp_path / "moved.log.mark")
     with FileJournal(tmp_path / "moved.log", sync=sync) as moved:  # a rename is no copy
         append(moved, "goes on")
+
+
+def test_a_copy_can_be_moved_to_a_journal_of_its_own(log: Path, tmp_path: Path) -> None:
+    begun(log, 3).close()
+    shutil.copy(log, tmp_path / "copy.log")
+    done = CliRunner().invoke(app, ["move", str(tmp_path / "copy.log"), str(tmp_path / "own.log")])
+    assert done.exit_code == 0, done.output
+    with FileJournal(tmp_path / "own.log") as own, FileJournal(log) as journal:
+        assert heads_of(own) == heads_of(journal)
+        append(own, "goes on")
+    done = CliRunner().invoke(app, ["backup", str(tmp_path / "own.log"), str(tmp_path / "backup")])
+    assert done.exit_code == 0, done.output
+    with open_journal(tmp_path / "backup") as kept:  # known by what it is
+        assert kept.head(NAME).number == 5
 
 
 @SYNC

@@ -139,7 +139,10 @@ def test_rewards_in_any_order_teach_the_same(make: Callable[[], Learner]) -> Non
         for place in order:
             driver.observe(decisions[place], (place % 5) / 5)
         assert driver.pending == ()
-    assert drive(drivers[0], 30) == drive(drivers[1], 30)
+    one, other = (drive(driver, 30) for driver in drivers)
+    assert [made[:2] for made in one] == [made[:2] for made in other]
+    # Not to the bit: with nothing at stake, rewards enter as they come.
+    assert [made[2] for made in one] == pytest.approx([made[2] for made in other], rel=1e-12)
 
 
 def test_what_can_be_saved_continues_as_if_it_had_never_stopped(make: Callable[[], Learner]) -> None:

@@ -50,7 +50,7 @@ class World:
         self.rng, self.slack, self.least = np.random.default_rng(seed), 0.0, 0.0
 
     def visit(self, shop: Experiment, learner: float, baseline: float, *, is_paid: bool = True) -> Any:
-        made = shop.decide(baseline="old", proposal="new")
+        made = shop.decide(baseline="old", proposal="new" if self.rng.random() < 0.9 else "old")
         self.slack += made.share * learner + (ALPHA - made.share) * baseline
         self.least = min(self.least, self.slack)
         reward = float(self.rng.random() < (learner if made.source == "learner" else baseline))

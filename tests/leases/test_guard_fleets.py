@@ -91,7 +91,8 @@ class Run:
     def _decide(self, t: int) -> None:
         k = int(self.rng.choice(self.shares.size, p=self.shares))
         shard, (learner, baseline) = self.shards[k], self.world(self, t)
-        made = shard.decide(baseline="old", proposal="new", moment=t + float(self.offsets[k]))
+        proposal = "old" if self.rng.random() < 0.2 else "new"
+        made = shard.decide(baseline="old", proposal=proposal, moment=t + float(self.offsets[k]))
         self.slack += made.share * learner + (ALPHA - made.share) * baseline
         self.least = min(self.least, self.slack)
         self.learner += made.source == "learner"

@@ -49,7 +49,7 @@ class Noted(GuardCoordinator):
 
     def __init__(self, guard: surefoot.Guard, *, skew: float) -> None:
         super().__init__(guard, skew=skew)
-        self.balances: dict[tuple[str, int], float] = {}
+        self.expected: dict[tuple[str, int], list[float]] = {}
         self.order: list[tuple[str, GuardRound]] = []
 
     def _count(self, name: str, made: Any) -> None:
@@ -58,7 +58,7 @@ class Noted(GuardCoordinator):
 
     def _reward(self, member: Any, key: tuple[str, int], reward: Any) -> None:
         if key in self._rounds:
-            self.balances[key] = float(np.frombuffer(self.policy._settlement.find(self._rounds[key])[0])[1])
+            self.expected[key] = np.frombuffer(self.policy._settlement.find(self._rounds[key])[0]).tolist()[2:]
         super()._reward(member, key, reward)
 
 
@@ -80,9 +80,10 @@ def test_what_was_merged_is_the_bank_of_the_slow_reference() -> None:
     assert moments == sorted(moments)
     for name, made in coordinator.order:
         key = name, made.number
-        if key not in coordinator.balances:  # from here on rounds are open, or wait for one that is
+        if key not in coordinator.expected:  # from here on rounds are open, or wait for one that is
             break
-        reference.enter(made.share, coordinator.balances[key], made.is_learner, rewards[key])
+        a, of_a, b, of_b = coordinator.expected[key]
+        reference.enter(made.share, (a, of_a), (b, of_b), made.is_learner, rewards[key])
     (bank,) = coordinator.policy.bank_records
     assert bank.entered > 1000
     assert bank.wealth == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)

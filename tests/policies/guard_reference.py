@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 RATES = [4.0 * 2.13**-i for i in range(12)]
+LEAST_FACTOR = 0.05
+Side = tuple[float, float]  # what is expected of a side's rewards: mean and variance
 
 
 def bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
@@ -15,6 +17,37 @@ def bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
             break
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def two_points(coefficient: float, low: float, side: Side) -> list[tuple[float, float]]:
+    """Rewards of this mean and variance, with their chances: two values, one where the bet loses most."""
+    width = 1.0 - low
+    mean = low + width * min(max((side[0] - low) / width, 1e-6), 1.0 - 1e-6)
+    variance = min(side[1], (mean - low) * (1.0 - mean))
+    end = 1.0 if coefficient < 0 else low
+    other = mean + variance / (mean - end)
+    chance = (mean - other) / (end - other)
+    return [(end, chance), (other, 1.0 - chance)]
+
+
+def centre(coefficient: float, low: float, side: Side) -> float:
+    """Where the bet grows fastest, by bisection on the slope of its growth; no factor may be below the least."""
+    if coefficient == 0.0:
+        return side[0]
+    points = two_points(coefficient, low, side)
+
+    def is_short_of_it(at: float) -> bool:
+        """The mean of 1/(1 + s (y - at)) rises (s > 0) or falls (s < 0) with `at`, and is 1 at the best one."""
+        factors = [(1.0 + coefficient * (y - at), chance) for y, chance in points]
+        if min(factor for factor, _ in factors) <= 0.0:
+            return coefficient < 0.0
+        mean = math.fsum(chance / factor for factor, chance in factors)
+        return mean < 1.0 if coefficient > 0.0 else mean > 1.0
+
+    best = bisect(is_short_of_it, low, 1.0)
+    if coefficient > 0.0:
+        return min(best, low + (1.0 - LEAST_FACTOR) / coefficient)
+    return min(1.0, max(best, 1.0 - (1.0 - LEAST_FACTOR) / -coefficient))
 
 
 @dataclass
@@ -42,19 +75,20 @@ class Bank:
         """The gate by bisection."""
         return bisect(lambda share: self.worst(share) <= self.bank, 0.0, 1.0)
 
-    def enter(self, p: float, balance: float, is_learner: bool, y: float | None) -> None:
-        """Book a round by the definition: the smallest g over all outcomes, and the logarithms one by one."""
-        slope = (self.alpha - self.sign * p) / (1 - p)
-        baseline = [reward * slope - p * balance for reward in (self.low, 1.0)]
-        learner = [self.sign * reward + (1 - p) * balance for reward in (self.low, 1.0)]
-        k = max(0.0, -min(baseline + learner if p > 0 else baseline))
-        g = min(learner if is_learner else baseline)
-        if y is not None and is_learner:
-            g = self.sign * y + (1 - p) * balance
-        elif y is not None:
-            g = y * slope - p * balance
+    def factor(self, rate: float, p: float, learner: Side, baseline: Side, is_learner: bool, y: float | None) -> float:
+        """What one bet pays; a reward that is missing counts where it pays least."""
+        on_learner, on_baseline = self.sign * rate, rate * (self.alpha - self.sign * p) / (1 - p)
+        a = centre(on_learner, self.low, learner)
+        b = centre(on_baseline, self.low, baseline) if p > 0 else self.low
+        expected = self.sign * p * a + (self.alpha - self.sign * p) * b
+        coefficient, middle = (on_learner, a) if is_learner else (on_baseline, b)
+        rewards = [y] if y is not None else [self.low, 1.0]
+        return math.exp(rate * expected) * min(1.0 + coefficient * (reward - middle) for reward in rewards)
+
+    def enter(self, p: float, learner: Side, baseline: Side, is_learner: bool, y: float | None) -> None:
+        """Book a round by the definition, the logarithms one by one."""
         for i, rate in enumerate(RATES):
-            self.wealth[i] += math.log(1 + rate * g) if rate * k < 0.98 else -rate * self.worst(p)
+            self.wealth[i] += math.log(self.factor(rate, p, learner, baseline, is_learner, y))
         self.bank = max(self.bound(), self.bank - self.worst(p))
 
     def bound(self) -> float:

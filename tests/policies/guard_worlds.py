@@ -89,3 +89,51 @@ WORLDS: dict[str, Made] = {
     "a sawtooth": sawtooth(0.6, 0.3),
     "another sawtooth": sawtooth(0.9, 0.1),
 }
+
+
+def teased(level: float) -> Made:
+    """Agrees and pays well while the share is small; above it differs, and is worthless beside a perfect baseline."""
+    return knowing(
+        lambda share: (np.zeros(share.size), np.where(share >= level, 1.0, 0.6), share < level)  # type: ignore[arg-type, return-value]
+    )
+
+
+def by_lot(chance: float, means: Callable[[int], tuple[Any, Any]]) -> Made:
+    """Agrees by lot; its means are of the round."""
+    return lambda: lambda t, share, rng: (*means(t), rng.random(share.size) < chance)
+
+
+def spent_at_once(rounds: int) -> Made:
+    """Agreement that pays for so many rounds, and then a worthless proposal beside a perfect baseline, for ever."""
+    return lambda: lambda t, share, rng: (0.0, 1.0, np.full(share.size, t < rounds))
+
+
+def sprung(level: float) -> Made:
+    """Half agrees, and the proposals are good, until they are trusted; then no round agrees and all are worthless."""
+
+    def made() -> GuardWorld:
+        is_sprung: list[Any] = []
+
+        def world(t: int, share: Array, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+            if not is_sprung:
+                is_sprung.append(np.zeros(share.shape, dtype=bool))
+            is_sprung[0] |= share >= level
+            agrees = ~is_sprung[0] & (rng.random(share.size) < 0.5)
+            return np.where(is_sprung[0], 0.0, 0.6), np.where(is_sprung[0], 1.0, 0.3), agrees
+
+        return world
+
+    return made
+
+
+# Worlds that turn on what rounds that agree bring.
+CREDIT_WORLDS: dict[str, Made] = {
+    "agreement that stops": spent_at_once(600),
+    "income that dries up": by_lot(0.7, lambda t: (0.2, 0.9 if t < 500 else 0.02)),
+    "income beside a bad proposal": by_lot(0.5, lambda t: (0.1, 0.5)),
+    "a rising baseline": by_lot(0.5, lambda t: (0.4, 0.2 if t < 700 else 0.95)),
+    "agrees until it is trusted": sprung(0.6),
+    "agrees while it is not": teased(0.3),
+    "agrees while it is not, from alpha on": teased(0.11),
+    "agreement by turns": lambda: lambda t, share, rng: (0.2, 0.7, np.full(share.size, (t // 150) % 2 == 0)),
+}

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from surefoot import Guard, ceiling, floor
 from surefoot.simulation import simulate_guard
-from tests.policies.guard_worlds import WORLDS
+from tests.policies.guard_worlds import CREDIT_WORLDS, WORLDS
 
 BOTH = {"quality": floor(0, 1, alpha=0.1), "cost": ceiling(0, 1, alpha=0.2)}
 
@@ -53,7 +53,7 @@ def test_the_floor_holds(name: str) -> None:
         {"alpha": 0.3, "promise": "played"},
         {"alpha": 0.01},
         {"alpha": 0.5, "ramp": "gate", "min_holdout": 0.001},
-        {"alpha": 0.2, "prediction": "none"},
+        {"alpha": 0.2, "goal": "save"},
         {"alpha": 0.1, "reserve": 3.0},
         {"metrics": {"cost": ceiling(0, 1, alpha=0.2)}},
     ],
@@ -66,7 +66,7 @@ def test_the_floor_holds_with_every_kind_of_promise(settings: dict[str, Any], na
 @pytest.mark.parametrize("name", ["better", "good until trusted", "a teaser"])
 def test_the_floor_holds_with_late_rewards_and_rewards_inside_their_bounds(name: str) -> None:
     check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, delay=50)
-    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, binary=False)
+    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, deviation=0.2)
 
 
 @pytest.mark.parametrize("name", ["better", "random means", "good until half trusted", "worst in proportion"])
@@ -82,6 +82,23 @@ def test_a_guard_that_does_not_pay_its_delta_is_caught() -> None:
     found = simulate_guard(guard, WORLDS["worst in proportion"](), rounds=1200, runs=300, seed=1)
     assert found.overclaimed > limit(300, 0.2)
     assert found.broken > limit(300, 0.2)
+
+
+@pytest.mark.parametrize("told", [{}, {"goal": "save"}, {"ramp": "gate"}], ids=["earn", "save", "gate"])
+@pytest.mark.parametrize("name", CREDIT_WORLDS)
+def test_the_floor_holds_where_agreement_pays(name: str, told: dict[str, Any]) -> None:
+    check(Guard(alpha=0.1, delta=0.2, **told), CREDIT_WORLDS[name](), 200, 1500, 0.2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("told", [{}, {"goal": "save"}, {"ramp": "gate"}], ids=["earn", "save", "gate"])
+@pytest.mark.parametrize("name", CREDIT_WORLDS)
+def test_the_floor_holds_where_agreement_pays_in_a_thousand_long_runs(
+    name: str, told: dict[str, Any], delta: float
+) -> None:
+    check(Guard(alpha=0.1, delta=delta, **told), CREDIT_WORLDS[name](), 1000, 6000, delta)
+    check(Guard(alpha=0.1, delta=delta, **told), CREDIT_WORLDS[name](), 1000, 3000, delta, delay=100)
 
 
 @pytest.mark.long
@@ -116,3 +133,16 @@ def test_whoever_loses_rewards_on_purpose_cannot_move_the_lift(lost: float, side
             is_wrong |= not low <= 0.0 <= high
         wrong += is_wrong
     assert wrong <= limit(runs, 0.05)
+
+
+def test_rounds_that_agree_pay_and_are_not_counted_as_the_baselines() -> None:
+    def world(t: int, share: Any, rng: np.random.Generator) -> tuple[float, float, Any]:
+        return 0.3, 0.4, rng.random(share.size) < 0.5
+
+    for goal, least in (("earn", 0.0), ("save", 0.25)):
+        told: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "goal": goal}
+        found = simulate_guard(Guard(**told), world, rounds=6000, runs=20, seed=4)
+        assert found.broken == found.overclaimed == 0
+        assert float((1.0 - found.baseline_rounds / 3000).mean()) > least
+    alone = simulate_guard(Guard(**told), lambda t, share, rng: (0.3, 0.4), rounds=3000, runs=20, seed=4)
+    assert found.baseline_rounds.mean() < 0.8 * alone.baseline_rounds.mean()

@@ -170,11 +170,13 @@ def test_wrong_propensities_are_found_and_right_ones_left_alone() -> None:
     rng = np.random.default_rng(5)
     drawn = rng.choice(4, size=1_000, p=[0.7, 0.1, 0.1, 0.1])
     even, right = SampleRatio(4, 0.25), SampleRatio(4, 0.1)
-    even.add(drawn, np.full(1_000, 0.25))
+    even.add(drawn, np.full(1_000, 4.0), 1_000.0)
     for part in np.array_split(np.arange(1_000), 3):
-        right.add(drawn[part], np.where(drawn[part] == 0, 0.7, 0.1))
+        right.add(drawn[part], 1 / np.where(drawn[part] == 0, 0.7, 0.1), float(part.size))
     assert even.p_value < 1e-12
-    assert even.worst[0] == 0
+    action, mean = even.worst_of(slice(None))
+    assert action == 0
+    assert mean == pytest.approx(2.8, rel=0.1)
     assert right.p_value > SURE
 
 
@@ -185,7 +187,7 @@ def test_the_bets_against_propensities_have_mean_one() -> None:
     for first in range(3):
         for second in range(3):
             ratio, drawn = SampleRatio(3, 0.2), np.array([first, second])
-            ratio.add(drawn, odds[drawn])
+            ratio.add(drawn, 1 / odds[drawn], 2.0)
             mean += float(odds[drawn].prod() * np.exp(ratio._wealth).mean())
     assert mean == pytest.approx(1.0, rel=1e-12)
 

@@ -12,7 +12,8 @@ import surefoot
 from surefoot.errors import ConfigError
 from surefoot.reports.plan_text import notes, rows
 from surefoot.simulation import guard_plan, simulate_guard
-from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan, rewards_until
+from surefoot.simulation.plan_worlds import PlanWorld
+from surefoot.simulation.rollout_plan import Answer, plan, rewards_until
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "lift": 0.25, "per_day": 300.0}
 

@@ -44,7 +44,7 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
 
         Parameters
         ----------
-        *keys : PublicKey
+        keys : PublicKey
             The server's keys, of now and of before.
 
         Returns

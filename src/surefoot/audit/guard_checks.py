@@ -80,7 +80,7 @@ class GuardChecks:
         if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
             self._findings.add(event.number, "coins", unfair(self.coins))
         booked = [
-            bank.plan(record.share, *predicted(record.request.prediction, bank, self._declared)) for bank in self._banks
+            bank.plan(record.share, predicted(record.request.prediction, bank, self._declared)) for bank in self._banks
         ]
         for bank in self._banks:
             bank.charge(record.share, is_learner)
@@ -180,17 +180,14 @@ def differ(baseline: Any, proposal: Any) -> bool:
     return isinstance(baseline, bool) != isinstance(proposal, bool) or bool(baseline != proposal)
 
 
-def predicted(
-    given: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations
-) -> tuple[float | None, bool]:
-    """What was predicted of the baseline, and whether h rests on it."""
-    if given is None:
-        return None, declared.is_balanced
+def predicted(given: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations) -> float | None:
+    """What was predicted of the baseline, in units of the highest reward."""
     by_name = given if isinstance(given, dict) else {declared.metrics[0].name: given}
-    if bank.metric.name not in by_name:
-        return None, True
+    value = by_name.get(bank.metric.name)
+    if value is None:
+        return None
     low, high = bank.metric.bounds
-    return bank.metric.scaled(min(max(float(by_name[bank.metric.name]), low), high)), True
+    return bank.metric.scaled(min(max(float(value), low), high))
 
 
 def unfair(coins: CoinFairness) -> str:

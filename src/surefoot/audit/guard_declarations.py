@@ -10,7 +10,7 @@ from surefoot.rounds import events
 GUARDS = ("Guard",)
 RATES = tuple(4.0 * 2.13**-i for i in range(12))
 REWARD = "reward"  # the name of the metric where there is but one
-WORDS = {"promise": ("mean", "played"), "ramp": ("auto", "free", "gate"), "prediction": (None, "mean", "none")}
+WORDS = {"promise": ("mean", "played"), "ramp": ("auto", "free", "gate"), "goal": ("earn", "save")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class GuardDeclarations:
     most: float
     steps: tuple[float, ...] | None
     ramp: str
-    is_balanced: bool
+    goal: str
     seed: int | None
     settle_after: int | None
     unit_window: int | None
@@ -70,7 +70,7 @@ def read_guard(settings: Mapping[str, Any]) -> GuardDeclarations:
         most=min(float(settings.get("cap", 1.0)), 1.0 - float(settings.get("min_holdout", 0.02))),
         steps=None if schedule is None else tuple(map(float, schedule)),
         ramp=settings.get("ramp", "auto"),
-        is_balanced=settings.get("prediction") != "none",
+        goal=settings.get("goal", "earn"),
         seed=settings.get("seed"),
         settle_after=settings.get("settle_after"),
         unit_window=settings.get("unit_window"),

@@ -3,8 +3,11 @@
 A round is settled by its reward (with a window of seconds, when that closes), of a unit by the sum of its visits'
 rewards once its window of rounds has passed, by the word that it was abandoned, or once `settle_after` more rounds were
 decided. What is missing counts as its default where one was declared, and at its worst otherwise.
+
+A round without a share has nothing at stake. It waits for those before it that have, and none waits for it.
 """
 
+import heapq
 import math
 from collections import deque
 from collections.abc import Callable
@@ -42,6 +45,16 @@ class OpenRound:
         """The side of its coin."""
         return self.record.source == "learner"
 
+    @property
+    def is_at_stake(self) -> bool:
+        """Whether the proposal had a share."""
+        return self.record.share > 0.0
+
+    @property
+    def is_income(self) -> bool:
+        """Whether it pays with nothing at stake; an agreeing visit of a unit pays into the unit's open round alone."""
+        return not self.is_at_stake and (self.teaches or self.record.asked.unit is None)
+
 
 class GuardRewards:
     """The open rounds and units of a guard; `enter` is told each round that is settled, in order."""
@@ -58,7 +71,8 @@ class GuardRewards:
         self._findings, self._tally = findings, tally
         self._by_id: dict[str, OpenRound] = {}
         self._by_round: dict[int, OpenRound] = {}
-        self._order: deque[OpenRound] = deque()  # rounds that teach, in the order of their decisions
+        self._order: deque[OpenRound] = deque()  # rounds at stake, in the order of their decisions
+        self._income: list[tuple[int, OpenRound]] = []  # a heap of settled rounds with nothing at stake
         self._windows: deque[OpenRound] = deque()
         self.units: dict[str, OpenRound] = {}
         self._missing = tuple(metric.default for metric in declared.metrics)
@@ -75,7 +89,7 @@ class GuardRewards:
         self._by_round[record.round] = entry
         self._tally.pending = len(self._by_round)
         self.visited(entry, record.decision_id)
-        if entry.teaches:
+        if entry.is_at_stake:
             self._order.append(entry)
         if self._window is not None:
             self._windows.append(entry)
@@ -110,13 +124,20 @@ class GuardRewards:
             self._by_id.pop(decision_id, None)
             self._parts.pop(decision_id, None)
             self._waiting_by_id[decision_id] = entry
-        if not entry.teaches:
+        if entry.is_income:
+            heapq.heappush(self._income, (entry.record.round, entry))
+        elif not entry.is_at_stake:
             self._close(entry)
-        while self._order and self._order[0].settled is not None:
-            first = self._order.popleft()
-            assert first.settled is not None
-            self._enter(first, first.settled)
-            self._close(first)
+        while (due := self._due()) is not None:
+            assert due.settled is not None
+            self._enter(due, due.settled)
+            self._close(due)
+
+    def _due(self) -> OpenRound | None:
+        """The next round whose turn it is to enter."""
+        if self._income and not (self._order and self._order[0].record.round < self._income[0][0]):
+            return heapq.heappop(self._income)[1]
+        return self._order.popleft() if self._order and self._order[0].settled is not None else None
 
     def _close(self, entry: OpenRound) -> None:
         self._by_round.pop(entry.record.round, None)

@@ -1,9 +1,10 @@
 """The bank of one metric, added up again from the rewards.  (docs/mathematics.md, "The guard")
 
-A round that plays the proposal with probability p has the slack d = sign p mu_a + (alpha - sign p) mu_b, estimated by
-g = sign U y + (1 - U) y slope + (U - p) h with slope = (alpha - sign p)/(1 - p); g >= -k. For every rate of the grid
-the logarithm of its wealth adds ln(1 + rate g), or -rate times the worst of the round where rate k is near 1. The
-slack of all rounds is at least the S at which sum over rates of exp(log_wealth - rate S - event) = 1.
+A round that plays the proposal with probability p has the slack d = sign p mu_a + (alpha - sign p) mu_b. A bet at a
+rate l is on both sides, with the coefficients sign l and l (alpha - sign p)/(1 - p) and a centre for each. It
+multiplies a wealth by exp(l d') (1 + s (y - m)), where d' is the slack if the centres were the means, and s and m are
+those of the side that was played. The slack of all rounds is at least the S at which sum over rates of
+exp(log_wealth - rate S - event) = 1.
 """
 
 import math
@@ -11,29 +12,29 @@ from dataclasses import dataclass
 
 from surefoot.audit.guard_declarations import RATES, DeclaredMetric
 
-NEAR_RUIN, MEMORY, STEPS = 0.98, 5000.0, 4
-GIVEN_AWAY = 1e-14, 2.3e-16  # of every logarithm that is added, and of the sum
+MEMORY, STEPS = 300.0, 4
+LEAST_FACTOR, RAREST = 0.05, 1e-6  # of 1 + s (y - m), and of the chances that means are believed to be
+OF_TERM, OF_SUM = 1e-14, 2.3e-16  # given away of every logarithm that is added, and of the sum
 BELOW_ONE = 1.0 - 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
 class BookedRound:
-    """What a round is settled by, fixed before its coin: its share, h, its worst, and what both sides should bring."""
+    """What a round is settled by, fixed before its coin: its share, its worst, and mean and spread of both sides."""
 
     share: float
-    balance: float
     worst: float
-    baseline: float
-    learner: float
+    learner: tuple[float, float]
+    baseline: tuple[float, float]
 
 
 @dataclass(slots=True)
 class SideMean:
-    """A running mean that begins at one half, and the spread around what was expected."""
+    """A running mean that begins in the middle, and the spread around what was expected."""
 
+    mean: float
+    spread: float
     count: float = 1.0
-    mean: float = 0.5
-    spread: float = 0.25
 
     def add(self, reward: float, expected: float) -> None:
         """Take a reward in."""
@@ -48,28 +49,28 @@ class RebuiltBank:
     def __init__(self, metric: DeclaredMetric) -> None:
         self.metric = metric
         self.log_wealth = [0.0] * len(RATES)
-        self.bound, self.rate = -metric.event / RATES[0], RATES[0]
+        self.bound = -metric.event / RATES[0]
         self.carried = self.played = metric.reserve
-        self.owed = self.total = self.coin_variance = 0.0
-        self.learner, self.baseline = SideMean(), SideMean()
+        self.owed = self.coin_variance = 0.0
+        width = 1.0 - metric.low
+        self.learner, self.baseline = (SideMean(metric.low + width / 2.0, width * width / 4.0) for _ in range(2))
 
     @property
     def held(self) -> float:
-        """What may be spent, before rounding is given away."""
+        """What may be spent."""
         return self.played if self.metric.is_played else self.carried
 
     @property
     def rounding(self) -> float:
-        """What is given away of it: nothing that a prover writes down makes it larger."""
-        return 1e-12 * (abs(self.held) + self.owed + abs(self.total))
+        """By how much what was held may differ from this: nothing that a prover writes down makes it larger."""
+        return 1e-12 * (1.0 + abs(self.held) + self.owed)
 
     @property
     def allowed(self) -> float:
         """The largest share that is proved to be safe."""
-        budget = self.held - self.rounding
         if self.metric.is_played:
-            return 1.0 if budget >= self.worst_of_playing else 0.0
-        return self.free_share(max(budget, 0.0))
+            return 1.0 if self.held >= self.worst_of_playing else 0.0
+        return self.free_share(max(self.held, 0.0))
 
     def free_share(self, budget: float) -> float:
         """The largest share whose worst is within a budget."""
@@ -113,77 +114,81 @@ class RebuiltBank:
             for rate in rates
         )
 
-    def plan(self, share: float, prediction: float | None, is_balanced: bool) -> BookedRound:
+    def plan(self, share: float, prediction: float | None) -> BookedRound:
         """Fix what a round will be settled by, from what is known before its coin."""
         baseline = self.baseline.mean if prediction is None else prediction
         learner = min(max(baseline + self.learner.mean - self.baseline.mean, self.metric.low), 1.0)
-        balance = self._balance(share, baseline, learner) if is_balanced else 0.0
-        return BookedRound(share, balance, self.worst(share), baseline, learner)
+        sides = (learner, self.learner.spread), (baseline, self.baseline.spread)
+        return BookedRound(share, self.worst(share), *sides)
 
     def charge(self, share: float, is_learner: bool) -> None:
         """Charge a round at its worst."""
         worst = self.worst(share)
         self.owed += worst
-        self.carried = max(self.carried - worst, self.bound + self.metric.reserve - self.owed)
+        self.carried -= worst
         if self.metric.is_played:
             self.coin_variance += share * (1.0 - share)
             self.played -= self.worst_of_playing if is_learner else 0.0
-            self.played = max(self.played, self.carried - self.coin_luck)
+        self._carry()
 
-    def _balance(self, share: float, baseline: float, learner: float) -> float:
-        metric = self.metric
-        if share == 0.0 or (metric.sign > 0.0 and share <= metric.alpha):
-            return 0.0
-        return baseline * self._slope(share) - metric.sign * learner
-
-    def _slope(self, share: float) -> float:
-        return (self.metric.alpha - self.metric.sign * share) / (1.0 - share)
-
-    def _least(self, booked: BookedRound, is_learner: bool) -> float:
-        """The least that g can be on one side."""
-        metric, share, slope = self.metric, booked.share, self._slope(booked.share)
-        if is_learner:
-            return (metric.low if metric.sign > 0.0 else -1.0) + (1.0 - share) * booked.balance
-        return min(slope, slope * metric.low) - share * booked.balance
-
-    def _largest_loss(self, booked: BookedRound) -> float:
-        sides = (False, True) if booked.share > 0.0 else (False,)
-        return max(0.0, *(-self._least(booked, side) for side in sides))
-
-    def enter(self, booked: BookedRound, is_learner: bool, reward: float) -> None:
-        """Take the next round in; a reward that is nan is missing, and counts as the least of its side."""
-        loss = self._largest_loss(booked)
-        if math.isnan(reward):
-            estimate = self._least(booked, is_learner)
-        elif is_learner:
-            estimate = self.metric.sign * reward + (1.0 - booked.share) * booked.balance
-        else:
-            estimate = reward * self._slope(booked.share) - booked.share * booked.balance
-        self.total += estimate
-        self.owed = max(0.0, self.owed - booked.worst)
-        self._bet(estimate, loss, booked.worst)
-        self._find_bound()
+    def _carry(self) -> None:
         self.carried = max(self.carried, self.bound + self.metric.reserve - self.owed)
         if self.metric.is_played:
             self.played = max(self.played, self.carried - self.coin_luck)
-        if not math.isnan(reward):
-            expected = booked.learner if is_learner else booked.baseline
-            (self.learner if is_learner else self.baseline).add(reward, expected)
 
-    def _bet(self, estimate: float, loss: float, worst: float) -> None:
-        of_term, of_sum = GIVEN_AWAY
+    def enter(self, booked: BookedRound, is_learner: bool, reward: float) -> None:
+        """Take the next round in; a reward that is nan is missing, and counts where its bet pays least."""
         for i, rate in enumerate(RATES):
-            term = math.log1p(rate * estimate) if rate * loss < NEAR_RUIN else -rate * worst
-            wealth = self.log_wealth[i]
-            self.log_wealth[i] = wealth + term - (of_term * (1.0 + abs(term)) + of_sum * abs(wealth))
+            logarithm, lost = self._bet(rate, booked, is_learner, reward)
+            self.log_wealth[i] += logarithm - (lost + OF_SUM * abs(self.log_wealth[i]))
+        self.owed = max(0.0, self.owed - booked.worst)
+        self._find_bound()
+        self._carry()
+        # Where nothing was at stake rewards may be of another kind.
+        if booked.share > 0.0 and not math.isnan(reward):
+            expected = booked.learner if is_learner else booked.baseline
+            (self.learner if is_learner else self.baseline).add(reward, expected[0])
+
+    def _bet(self, rate: float, booked: BookedRound, is_learner: bool, reward: float) -> tuple[float, float]:
+        """The logarithm of what the bet of one rate pays, and what of it is given away for rounding."""
+        metric, share = self.metric, booked.share
+        weight = metric.alpha - metric.sign * share
+        on_learner, on_baseline = metric.sign * rate, rate * weight / (1.0 - share)
+        learner = self._centre(on_learner, *booked.learner)
+        # With nothing at stake the bet cannot be lost.
+        baseline = self._centre(on_baseline, *booked.baseline) if share > 0.0 else metric.low
+        expected = rate * (metric.sign * share * learner + weight * baseline)
+        coefficient, centre = (on_learner, learner) if is_learner else (on_baseline, baseline)
+        if math.isnan(reward):
+            reward = metric.low if coefficient >= 0.0 else 1.0
+        won = coefficient * (reward - centre)
+        logarithm = expected + math.log1p(won)
+        return logarithm, OF_TERM * (1.0 + abs(logarithm) + (1.0 + abs(coefficient)) / (1.0 + won))
+
+    def _centre(self, coefficient: float, mean: float, spread: float) -> float:
+        """Where the bet grows fastest, for rewards of two values: one is the end of the range at which it loses.
+
+        In units of the distance of the two, the centre x solves c x^2 - (c + 1) x + q = 0, q the chance of the upper
+        one and c what the bet wins from one to the other.
+        """
+        low, width = self.metric.low, 1.0 - self.metric.low
+        mean = min(max((mean - low) / width, RAREST), 1.0 - RAREST)
+        spread = min(spread / width**2, mean * (1.0 - mean))
+        lower, upper = (0.0, mean + spread / mean) if coefficient >= 0.0 else (mean - spread / (1.0 - mean), 1.0)
+        chance, bet = (mean - lower) / (upper - lower), coefficient * width * (upper - lower)
+        root = math.sqrt(max(0.0, (bet + 1.0) ** 2 - 4.0 * bet * chance))
+        at = 2.0 * chance / (bet + 1.0 + root) if bet > -1.0 else (bet + 1.0 - root) / (2.0 * bet)
+        centre = low + width * (lower + at * (upper - lower))
+        if coefficient > 0.0:
+            centre = min(centre, low + (1.0 - LEAST_FACTOR) / coefficient)
+        elif coefficient < 0.0:
+            centre = max(centre, 1.0 - (1.0 - LEAST_FACTOR) / -coefficient)
+        return min(max(centre, low), 1.0)
 
     def _find_bound(self) -> None:
         """Newton's steps from the best single rate, each of them on the safe side of a convex curve."""
         logs = [wealth - self.metric.event for wealth in self.log_wealth]
-        singles = [log / rate for log, rate in zip(logs, RATES, strict=True)]
-        bound = max(singles)
-        enough = (0.8 if bound > 0.0 else 1.0) * bound
-        self.rate = min(rate for rate, single in zip(RATES, singles, strict=True) if single >= enough)
+        bound = max(log / rate for log, rate in zip(logs, RATES, strict=True))
         for _ in range(STEPS):
             parts = [math.exp(log - rate * bound) for log, rate in zip(logs, RATES, strict=True)]
             total = sum(parts)

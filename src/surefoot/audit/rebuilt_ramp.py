@@ -4,13 +4,12 @@ No promise rests on how large it is below what the banks allow; that it was fixe
 (docs/mathematics.md, "The ramp")
 """
 
-import math
 from collections.abc import Sequence
 
 from surefoot.audit.guard_declarations import GuardDeclarations
 from surefoot.audit.rebuilt_bank import RebuiltBank
 
-CAUTION, STEADY, BET, WORSE, SHRINK, PROBE = 1.25, 0.3, 0.4, 4.0, 0.1, 0.05
+UNLUCKY, STEADY = 7.0, 0.01
 
 
 def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank]) -> float:
@@ -18,36 +17,26 @@ def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank]) -> flo
     share = declared.most
     for bank in banks:
         share = min(share, bank.allowed)
-        if declared.ramp == "auto":
-            share = min(share, _wanted(bank))
-        elif declared.ramp == "free":
+        if declared.ramp == "free":
             share = min(share, bank.free_share(0.0))
+        elif declared.ramp == "auto":
+            share = min(share, _affordable(bank) * (_trust(bank) if declared.goal == "earn" else 1.0))
     if declared.steps is None:
         return share
     return max((step for step in declared.steps if step <= share), default=0.0)
 
 
-def _wanted(bank: RebuiltBank) -> float:
-    metric, learner, baseline = bank.metric, bank.learner, bank.baseline
-    weight, spread = metric.alpha - metric.sign, max(baseline.spread, 1e-9)
-    start = bank.free_share(0.0) if metric.sign > 0.0 else metric.alpha
-    error = learner.spread / learner.count + weight * weight * spread / baseline.count
-    if metric.sign * learner.mean + weight * baseline.mean < -WORSE * math.sqrt(error):
-        return PROBE * start
-    lift = metric.sign * (learner.mean - baseline.mean)
-    gain = lift * (lift * lift / (lift * lift + SHRINK * error)) + metric.alpha * baseline.mean
-    open_ = metric.reserve - bank.owed
-    bound, total = bank.bound + open_, bank.total + open_
-    if bound <= 0.0 or gain <= 0.0:
-        return start
-    reach = min(STEADY, 3.0 * metric.alpha) * total + math.sqrt(bound * max(0.0, 2.0 * total - bound))
-    holdout = CAUTION * metric.event * weight * weight * spread / (gain * reach)
-    return max(start, 1.0 - max(holdout, _affordable(bank)))
-
-
 def _affordable(bank: RebuiltBank) -> float:
-    metric, mean, largest = bank.metric, bank.baseline.mean, BET / bank.rate
-    if metric.sign > 0.0:
-        return (1.0 - metric.alpha) * (1.0 - mean) / (largest + 1.0 - (1.0 - metric.alpha) * mean)
-    scale = (1.0 + metric.alpha) * mean
-    return scale / (largest + scale)
+    """The share at which the bank lasts for seven unlucky rewards of the baseline."""
+    low, mean = bank.metric.low, bank.baseline.mean
+    spread = bank.baseline.spread / max((mean - low) * (1.0 - mean), 1e-9)
+    reach = max(0.0, bank.held) / (UNLUCKY * min(max(spread, STEADY), 1.0) * (1.0 - low))
+    return (bank.free_share(0.0) + reach) / (1.0 + reach)
+
+
+def _trust(bank: RebuiltBank) -> float:
+    """1/z^2 of a learner that is z > 1 standard errors below the floor by itself."""
+    metric, learner, baseline = bank.metric, bank.learner, bank.baseline
+    below = (metric.sign - metric.alpha) * baseline.mean - metric.sign * learner.mean
+    error = max(learner.spread, baseline.spread) * (1.0 / learner.count + 1.0 / baseline.count)
+    return min(1.0, error / below**2) if below > 0.0 else 1.0

@@ -3,6 +3,7 @@
 A round is charged to the banks at its worst once it is handed in, and enters in the order of decisions over all shards.
 """
 
+import heapq
 import math
 from typing import Any
 
@@ -30,7 +31,8 @@ class SharedBank(SharedChain):
         if any(metric.is_played for metric in self._declared.metrics):
             self.findings.add(1, "settings", "the banks of the actions played cannot be shared")
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
-        self._entered = 0
+        self._entered = self._counted = 0
+        self._income: list[tuple[int, MergedRound]] = []  # a heap of settled rounds with nothing at stake
         self.coins = CoinFairness()
 
     def _auditor(self, view: View) -> BankShardAuditor:
@@ -84,21 +86,35 @@ class SharedBank(SharedChain):
                 problems.add("gate", text)
 
     def _booked(self, shard: AuditedShard, made: Any) -> list[BookedRound]:
-        if not shard.frozen:  # it had no lease, which is found apart
-            return [bank.plan(made.share, None, is_balanced=False) for bank in self._banks]
-        return [bank.plan(made.share, *predicted(made.prediction, bank, self._declared)) for bank in shard.frozen]
+        # Where it had no lease, which is found apart, by what is known now.
+        banks = shard.frozen or self._banks
+        return [bank.plan(made.share, predicted(made.prediction, bank, self._declared)) for bank in banks]
 
     def _count(self, merged: MergedRound) -> None:
         made = _coin(merged)
-        merged.teaches = made.teaches
+        merged.teaches, merged.position = made.teaches, self._counted
+        self._counted += 1
         for bank in self._banks:
             bank.charge(made.share, made.is_learner)
-        if made.teaches:
+        if made.share > 0.0:
             self._order.append(merged)
+        elif merged.is_settled:
+            heapq.heappush(self._income, (merged.position, merged))
+
+    def _settle(self, shard: AuditedShard, merged: MergedRound, reward: Any) -> None:
+        if merged.position is not None and _coin(merged).share == 0.0:
+            heapq.heappush(self._income, (merged.position, merged))
+        super()._settle(shard, merged, reward)
+
+    def _due(self) -> MergedRound | None:
+        """The next round whose turn it is: none waits for one without a share, where nothing is at stake."""
+        first = self._order[0] if self._order else None
+        if self._income and (first is None or first.position is None or self._income[0][0] < first.position):
+            return heapq.heappop(self._income)[1]
+        return self._order.popleft() if first is not None and first.is_settled else None
 
     def _learn(self) -> None:
-        while self._order and self._order[0].is_settled:
-            merged = self._order.popleft()
+        while (merged := self._due()) is not None:
             for bank, booked in zip(self._banks, merged.booked, strict=True):
                 bank.enter(booked, merged.made.is_learner, self._value(bank, merged.reward))
             self._entered += 1

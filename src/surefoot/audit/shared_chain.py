@@ -35,6 +35,7 @@ class MergedRound:
     teaches: bool = False
     is_settled: bool = False
     reward: Any = None
+    position: int | None = None  # in the order of learning, once it is counted there
 
 
 @dataclass

@@ -27,9 +27,11 @@ from surefoot.cli.log_options import (
     PropensityColumn,
     RewardBounds,
     RewardColumn,
+    Uniform,
     columns_of,
     parse_pair,
     read_action_features,
+    refuse_both,
 )
 from surefoot.cli.progress import console as errors
 from surefoot.errors import ConfigError
@@ -60,6 +62,7 @@ def fit_baseline(
     id_column: IdColumn = None,
     offered: OfferedColumn = None,
     action_features: ActionFeatures = None,
+    uniform: Uniform = False,
     estimate_chances: EstimatePropensities = False,
     reward_bounds: RewardBounds = None,
     policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
@@ -87,6 +90,7 @@ def fit_baseline(
 
     That is the baseline's reward, the noise and the bounds; what the guarantee assumes is tested. --out writes them.
     """
+    refuse_both(uniform, estimate_chances)
     if out is None:
         _refuse_policy_options(called)
     columns = columns_of(
@@ -111,7 +115,7 @@ def fit_baseline(
         max_bad=max_bad,
     )
     log_read = estimate_propensities(read) if estimate_chances else read
-    found = fit(log_read, level=level, reward_bounds=parse_pair(reward_bounds))
+    found = fit(log_read, level=level, reward_bounds=parse_pair(reward_bounds), uniform=uniform)
     found = replace(found, doubts=with_estimates(found.doubts, log_read))
     if out is not None:
         if not isinstance(read, TableLog) or read.columns.features is not None:

@@ -25,9 +25,9 @@ PropensityColumn = Annotated[
     str | None, typer.Option("--propensity", help="Column of the probability with which it was chosen.")
 ]
 Context = Annotated[
-    list[str] | None, typer.Option("--context", help="Context column or pattern (x*); repeat for several.")
+    list[str] | None, typer.Option("--context", help="Context columns or patterns: age,plan,x*; or repeat it.")
 ]
-Categorical = Annotated[list[str] | None, typer.Option(help="Context column whose numbers are labels.")]
+Categorical = Annotated[list[str] | None, typer.Option(help="Context columns whose numbers are labels.")]
 BaselineColumn = Annotated[str | None, typer.Option(help="Column of the action that the baseline would play.")]
 OfferedColumn = Annotated[
     str | None,
@@ -48,12 +48,13 @@ Hashed = Annotated[
 ]
 RewardBounds = Annotated[
     str | None,
-    typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
+    typer.Option("--reward-bounds", help="Bounds that no single reward leaves, such as 0,1."),
 ]
 Exploration = Annotated[
     float | None,
     typer.Option("--exploration", help="LUCB's radius as a constant (LinUCB's alpha), which costs its regret bound."),
 ]
+Uniform = Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")]
 EstimatePropensities = Annotated[
     bool,
     typer.Option("--estimate-propensities", help="Estimate the propensity of each action from the context."),
@@ -88,6 +89,7 @@ def columns_of(
             "Columns must not be named for DSJSON (--action, --context, --hash and so on): its names are fixed."
         )
     header = open_table(paths[0], kind).header
+    context, categorical = separate(context, header), separate(categorical, header)
     guessed = guess_columns(header)
     named = {name for name in (action, reward, propensity, baseline, id_, label, offered) if name}
     left = tuple(name for name in guessed.context if name not in named)
@@ -106,12 +108,26 @@ def columns_of(
     )
 
 
+def refuse_both(uniform: bool, estimated: bool) -> None:
+    """Propensities are stated or estimated."""
+    if uniform and estimated:
+        raise ConfigError("`--uniform` states what `--estimate-propensities` estimates: give one of them.")
+
+
+def separate(names: list[str] | None, known: Sequence[str]) -> list[str] | None:
+    """Names that may be separated by commas, unless one with a comma is known."""
+    if names is None:
+        return None
+    return [part for name in names for part in ([name] if name in known else map(str.strip, name.split(",")))]
+
+
 def refuse_other_columns(
     encoder: Encoder, context: list[str] | None, categorical: list[str] | None, hashed: list[str] | None
 ) -> None:
     """Options that say otherwise than a configuration, which alone decides how a context is read."""
     names = [part.name for part in encoder.parts]
     labels = [part.name for part in encoder.parts if not isinstance(part, NumericColumn)]
+    context, categorical = separate(context, names), separate(categorical, names)
     for option, given, known in (("--context", context, names), ("--categorical", categorical, labels)):
         if odd := [pattern for pattern in given or () if not any(_is_among(name, [pattern]) for name in known)]:
             raise ConfigError(_otherwise(option, odd[0], encoder))

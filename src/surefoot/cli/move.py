@@ -16,15 +16,18 @@ def move(
     the chains are the same. If interrupted, it continues where it stopped.
     """
     from surefoot.cli.existing_journal import open_existing
-    from surefoot.errors import ConfigError, JournalCorruptedError
+    from surefoot.errors import ConfigError, JournalCorruptedError, JournalReadOnlyError
     from surefoot.journal import open_journal
     from surefoot.journal.address import file_of
     from surefoot.journal.copying import copy_journal, verify_all
 
     if source == target or (file_of(source) is not None and _is_same(file_of(source), file_of(target))):
         raise ConfigError("A journal must be moved to another place, but source and target are the same file.")
-    # Opened for writing, so that no server has a SQLite file open meanwhile.
-    with open_existing(source) as old, open_journal(target) as new:
+    try:
+        old = open_existing(source)  # for writing, so that no server has a file open meanwhile
+    except JournalReadOnlyError:
+        old = open_journal(source, read_only=True)  # such as the copy of a file journal, which nobody writes to
+    with old, open_journal(target) as new:
         heads = copy_journal(old, new)
         if verify_all(new) != heads:
             raise JournalCorruptedError("What was copied must read back as it was, but does not. Start over.")

@@ -21,12 +21,13 @@ from surefoot.simulation.rollout_plan import plan as make_plan
 
 PICTURES = (".png", ".pdf", ".svg")
 KNOWN = ("safe", "paper", "guard")
+CONFIGURED = {"SafeLUCB": "safe", "CLUCB": "paper", "CLUCB2": "paper"}
 
 
 def plan(
     config: Annotated[
         Path | None,
-        typer.Option(help="experiment.toml: features, actions, noise, baseline, alpha and delta, unless given here."),
+        typer.Option(help="experiment.toml: policy, features, actions, noise, bounds and so on, unless given here."),
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Features of an action; 4.")] = None,
     actions: Annotated[int | None, typer.Option(help="Actions to choose from; 20.")] = None,
@@ -48,11 +49,18 @@ def plan(
         str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
     ] = None,
     policy: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), guard; separated by commas."
+            help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), guard; safe,paper by default, "
+            "or that of the configuration."
         ),
-    ] = "safe,paper",
+    ] = None,
+    agreement: Annotated[
+        float, typer.Option(help="For a guard: share of the rounds in which the proposal equals the baseline.")
+    ] = 0.0,
+    goal: Annotated[
+        str, typer.Option(help="For a guard: earn, or save, where something cheaper may spend the budget.")
+    ] = "earn",
     runs: Annotated[int, typer.Option(help="Number of simulated worlds.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the worlds.")] = 0,
     on: OnOption = None,
@@ -66,11 +74,12 @@ def plan(
     """
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
-    policies = [part.strip().lower() for part in policy.split(",")]
+    told = None if config is None else read_configuration(config)
+    chosen = policy or ("safe,paper" if told is None else CONFIGURED.get(told.policy, "safe,paper"))
+    policies = [part.strip().lower() for part in chosen.split(",")]
     for name in policies:
         if name not in KNOWN:
             raise ConfigError(f"`--policy` must be safe, paper or guard, but got {name!r}. {nearest(name, KNOWN)}")
-    told = None if config is None else read_configuration(config)
     alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.05,0.1,0.2")
     dim = (told.phi.dim if told else 4) if dim is None else dim
     actions = (len(told.actions) if told else 20) if actions is None else actions
@@ -85,6 +94,8 @@ def plan(
             alphas=alphas,
             delta=delta,
             days=days,
+            agreement=agreement,
+            goal=goal,  # type: ignore[arg-type]
             runs=runs,
             seed=seed,
             on=on,
@@ -95,7 +106,11 @@ def plan(
     if policies == ["guard"]:
         _report_guard(guarded, days, as_json)
         return
+    bounds = told.reward_bounds if told else None
     found = make_plan(
+        phi=None if told is None or (dim, actions) != (told.phi.dim, len(told.actions)) else told.phi,
+        theta_bound=0.0 if told is None else told.theta_bound,
+        ridge=None if told is None else told.ridge,
         dim=dim,
         actions=actions,
         noise=noise,
@@ -105,9 +120,10 @@ def plan(
         alphas=alphas,
         delta=delta,
         days=days,
-        known=not unknown,
+        # Only CLUCB is told the baseline's reward by a configuration.
+        known=not unknown and (told is None or told.policy == "CLUCB"),
         reward_range=_range(reward_range),
-        clicks=clicks,
+        clicks=clicks or bounds == (0.0, 1.0),
         policies=[name for name in policies if name != "guard"],
         runs=runs,
         seed=seed,

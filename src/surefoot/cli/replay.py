@@ -1,7 +1,6 @@
 """`surefoot replay LOG`: what policies would have done on your own log."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from surefoot.arrays import positive
-from surefoot.atomic_files import whole_file
+from surefoot.atomic_files import write_together
 from surefoot.cli.log_options import (
     ActionColumn,
     ActionFeatures,
@@ -32,9 +31,11 @@ from surefoot.cli.log_options import (
     PropensityColumn,
     RewardBounds,
     RewardColumn,
+    Uniform,
     columns_of,
     parse_pair,
     read_action_features,
+    refuse_both,
     refuse_other_columns,
 )
 from surefoot.cli.number_lists import parse_numbers
@@ -56,7 +57,7 @@ from surefoot.replay.propensity_model import estimate_propensities, with_estimat
 from surefoot.replay.rehearsal import LONG, expected_seconds
 from surefoot.replay.rehearsal import told as told_wait
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.replay.replay_text import shown, verdict_of
+from surefoot.replay.replay_text import once, shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.scalars import precisely
 from surefoot.simulation.workers import workers_on
@@ -64,6 +65,7 @@ from surefoot.simulation.workers import workers_on
 PER_DAY = "per_day is how many rounds your traffic has a day."
 DISPENSABLE = ("reward", "rounds", "free from", "below floor")  # baseline and lift tell the reward, too
 UNLIMITED = 10_000  # columns of a terminal
+MOST_ACTIONS = 20  # that a terminal lists; the report has them all
 GUARD_ROWS = 20_000  # of a log up to which a guard is played unasked
 
 
@@ -96,7 +98,7 @@ def replay(
         str | None, typer.Option(help="Column of correct labels: the reward of every action is then known.")
     ] = None,
     action_features: ActionFeatures = None,
-    uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")] = False,
+    uniform: Uniform = False,
     estimate_chances: EstimatePropensities = False,
     config: Annotated[
         Path | None,
@@ -124,6 +126,7 @@ def replay(
 
     Prints a table, and writes report.html, replay.json and figures.
     """
+    refuse_both(uniform, estimate_chances)
     told = read_configuration(config) if config is not None else None
     if told is not None:
         refuse_other_columns(told.encoder, context, categorical, hashed)
@@ -163,7 +166,7 @@ def replay(
         )
         if estimate_chances:
             read = estimate_propensities(read)
-        declared, doubts = _declared(read, told, range_, level)
+        declared, doubts = _declared(read, told, range_, level, uniform=uniform and chosen != "full")
         bounds = range_ or declared.reward_bounds
         entries: list[Any] = [
             *specs_of(
@@ -195,7 +198,9 @@ def replay(
                 progress=report,
                 on=workers,
             )
-    verdict = verdict_of(outcomes, per_day=None if per_day is None else positive("per_day", per_day, hint=PER_DAY))
+    day = None if per_day is None else positive("per_day", per_day, hint=PER_DAY)
+    verdict = verdict_of(outcomes, per_day=day, doubts=doubts)
+    doubts = once([*doubts, *(doubt for outcome in outcomes for doubt in outcome.doubts)])
     settings = _settings(read, declared, chosen, delta=delta, ridge=ridge, uniform=uniform, seed=seed) | explored
     if as_json:
         plain = _as_json(read, outcomes, settings, doubts, verdict)
@@ -207,11 +212,11 @@ def replay(
 
 
 def _declared(
-    log: Log, told: Configuration | None, range_: tuple[float, float] | None, level: float
-) -> tuple[Declared, tuple[Doubt, ...]]:
+    log: Log, told: Configuration | None, range_: tuple[float, float] | None, level: float, *, uniform: bool
+) -> tuple[Declared, Sequence[Doubt]]:
     if told is not None:
         return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), with_estimates((), log)
-    found = fit_baseline(log, level=level, reward_bounds=range_)
+    found = fit_baseline(log, level=level, reward_bounds=range_, uniform=uniform)
     return found.declared, with_estimates(found.doubts, log)
 
 
@@ -265,7 +270,8 @@ def _as_json(
         "verdict": None if verdict is None else {"text": verdict[0], "is_good": verdict[1]},
         "settings": settings,
         "bad_rows": {"count": log.bad.count, "shown": [{"line": at, "reason": why} for at, why in log.bad.shown]},
-        "doubts": [{"assumption": d.assumption, "is_doubtful": d.is_doubtful, "seen": d.seen} for d in doubts],
+        "doubts": [doubt.as_dict() for doubt in doubts],
+        "actions": {name: estimate.as_dict() for name, estimate in outcomes[0].actions.items()},
         "policies": [outcome.as_dict() for outcome in outcomes],
     }
 
@@ -287,10 +293,13 @@ def _write(
     files = {f"{name}.png": draw(name, outcomes) for name in FIGURES}
     files["report.html"] = report_html(log, outcomes, settings=settings, doubts=doubts, verdict=verdict).encode()
     files["replay.json"] = json.dumps(_as_json(log, outcomes, settings, doubts, verdict), ensure_ascii=False).encode()
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        with whole_file(folder / name) as file:
-            file.write(content)
+    try:
+        write_together(folder, files)
+    except OSError as error:
+        raise ConfigError(
+            f"The report must be written to `{folder}`, but that failed: {error.strerror}. Nothing was left there; "
+            "name another folder (`--out`)."
+        ) from None
 
 
 def _print(
@@ -302,17 +311,20 @@ def _print(
 ) -> None:
     console = Console()
     if verdict is not None:
-        console.print(verdict[0], style="bold", highlight=False)
+        console.print(verdict[0], style="bold green" if verdict[1] else "bold yellow", highlight=False)
     for name, why in log.left_out.items():
         errors.print(f"no context: {name} ({why}); --context names those that are", highlight=False)
     for line, reason in log.bad.shown:
         errors.print(f"left out, line {line:,}: {reason}", highlight=False)
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"
     level = outcomes[0].main["baseline"].level
-    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round; ±: {precisely(level)} interval"
+    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round; [ ]: {precisely(level)} interval"
     table = _fitting(console, [_cells(outcome) for outcome in outcomes])
     table.title, table.caption = title, caption
     console.print(table)
+    earned = outcomes[0].actions
+    if 1 < len(earned) <= MOST_ACTIONS:
+        console.print(_fitting(console, [{"action": name, **_earned(one)} for name, one in earned.items()]))
     alphas = ", ".join(f"{alpha:g}" for alpha in next((o.below for o in outcomes if o.spec.alpha is None), ()))
     if alphas:
         console.print(f"below floor: rounds; of {FREE}, which keeps none, by alpha {alphas}", highlight=False)
@@ -329,7 +341,7 @@ def _fitting(console: Console, rows: Sequence[Mapping[str, str]]) -> Table:
         columns = [name for name in columns if name != dispensable]
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for name in columns:
-            table.add_column(name, justify="left" if not name else "right", no_wrap=True)
+            table.add_column(name, justify="left" if name in ("", "action") else "right", no_wrap=True)
         for row in rows:
             table.add_row(*(row[name] for name in columns))
         if console.measure(table, options=console.options.update(width=UNLIMITED)).maximum <= console.width:
@@ -342,8 +354,8 @@ def _cells(outcome: ReplayOutcome) -> dict[str, str]:
     alpha = outcome.spec.alpha
     return {
         "": outcome.spec.label if alpha is None else f"{outcome.spec.name} {alpha:g}",
-        "lift": _short(outcome.main["gain"], signed=True),
-        "reward": _short(outcome.main["reward"]),
+        "lift": shown(outcome.main["gain"], signed=True),
+        "reward": shown(outcome.main["reward"]),
         "learner": f"{outcome.learner_share:.0%}" if outcome.rounds else "–",
         "free from": "not yet" if outcome.free_from is None else f"{outcome.free_from:,}",
         "below floor": " / ".join(f"{number:,}" for number in outcome.below.values()) or "–",
@@ -351,8 +363,5 @@ def _cells(outcome: ReplayOutcome) -> dict[str, str]:
     }
 
 
-def _short(estimate: Estimate, *, signed: bool = False) -> str:
-    if not math.isfinite(estimate.value):
-        return "–"
-    reach = (estimate.high - estimate.low) / 2
-    return f"{estimate.value:{'+' if signed else ''}.3f}±{reach:.3f}"
+def _earned(estimate: Estimate) -> dict[str, str]:
+    return {"earned on average": shown(estimate), "rows": f"{estimate.rows:,}"}

@@ -4,21 +4,28 @@
 // bound. For a floor (sign +1: at least 1 - alpha of the baseline's reward) and for a ceiling (sign -1: at most
 // 1 + alpha of its cost) the slack of the round is
 //
-//     d = sign p mu_a + (alpha - sign p) mu_b,      g = sign U y + (1 - U) y (alpha - sign p)/(1 - p) + (U - p) h
+//     d = sign p mu_a + (alpha - sign p) mu_b.
 //
-// with E[g | past] = d for every h that is fixed before the coin. Where g >= -k and rate k < 1,
+// A bet at a rate l has a coefficient for each side, s_a = sign l and s_b = l (alpha - sign p)/(1 - p), and a centre for
+// each side, a and b, fixed before the coin. It pays
 //
-//     E[1 + rate g] = 1 + rate d <= exp(rate d),
+//     F = exp(l d') (1 + s (y - m)),      d' = sign p a + (alpha - sign p) b,
 //
-// so the products of (1 + rate g) exp(-rate d) are supermartingales whatever the means do, and so is their average over
-// a grid of rates. By Ville's inequality the slack S = sum d satisfies, at all times at once with probability 1 -
-// delta,
+// with the coefficient s and the centre m of the side that was played. Since p s_a (mu_a - a) + (1 - p) s_b (mu_b - b)
+// is l (d - d'), whatever the means are, as long as no factor is negative,
 //
-//     sum over rates of exp(log_wealth - rate S) < rates/delta,    log_wealth = sum ln(1 + rate g).
+//     E[F | all before the coin] = exp(l d') (1 + l (d - d')) <= exp(l d).
 //
-// The bound L is the S at which both sides are equal. A rate that is too high for a round books it at its worst, which
-// needs no data. (docs/mathematics.md, "The guard"; the logarithm is never looser than the quadratic of Fan, Grama and
-// Liu 2015 that stands in its place in Howard et al. 2021.)
+// So the products of F exp(-l d) are supermartingales, and so is their average over a grid of rates. By Ville's
+// inequality the slack S = sum d satisfies, at all times at once with probability 1 - delta,
+//
+//     sum over rates of exp(log_wealth - rate S) < rates/delta,    log_wealth = sum ln F.
+//
+// The bound L is the S at which both sides are equal. Centres decide how fast it grows, never whether it holds.
+//
+// Where p = 0 nothing is at stake: d = alpha mu_b. Such a round is centred at the least reward, so that F >= 1. Leaving
+// it out, or taking it in late, can only lower the bound. (docs/mathematics.md, "The guard"; Waudby-Smith and Ramdas
+// 2024 bet on means in this way.)
 #pragma once
 #include <algorithm>
 #include <array>
@@ -45,12 +52,12 @@ inline constexpr PerRate RATE_GRID{4.0,
                                    0.0044324470924169,
                                    0.0020809610762520655,
                                    0.0009769770311042563};
-inline constexpr double NEAR_RUIN = 0.98;  // a rate takes a round in while rate * k stays below this
-inline constexpr double WORKING = 0.8;     // `rate` is the lowest one that alone proves this share of the best bound
-inline constexpr int NEWTON = 4;           // steps towards L; each of them is a valid bound
+inline constexpr double LEAST_FACTOR = 0.05;  // of 1 + s (y - m): no single reward may ruin a bet
+inline constexpr double NEVER = 1e-6;         // the least and, less than 1, the largest mean that is expected
+inline constexpr int NEWTON = 4;              // steps towards L; each of them is a valid bound
 inline constexpr double BELOW_ONE = 1.0 - 0x1p-50;
 inline constexpr double ROUNDING = 1e-14;  // given away of every logarithm: at least fifty roundings of a number near 1
-inline constexpr double MEMORY = 5000.0;   // rewards that the estimated means reach back
+inline constexpr double MEMORY = 300.0;    // rewards of its side that an estimate reaches back
 
 // What is promised of one metric; rewards are divided by their upper bound. An event is ln(rates/delta).
 struct MetricSettings {
@@ -59,16 +66,26 @@ struct MetricSettings {
   double coin_event;
 };
 
-// Mean of one side's rewards, and their spread around what was predicted of them: for the ramp, no proof rests on it.
+// What is expected of a side's rewards: their mean, and their variance around it.
+struct Expected {
+  double mean, spread;
+};
+
+// The same as it is estimated from the rewards that have entered; no proof rests on it.
 struct SideEstimate {
   double count, mean, spread;
 };
 
+// What a round is settled by: its worst, and what was expected of both sides. All of it is fixed before the coin falls,
+// and never computed again: what has entered by then may depend on the coin (docs/mathematics.md, "The guard").
+struct Booked {
+  double worst;
+  Expected learner, baseline;
+};
+
 // Saved as the numbers below, in this order.
 struct Bank {
-  double total;    // of the estimates g
   double bound;    // L, of the rounds that have entered
-  double rate;     // to work with
   double carried;  // the bank as it was proved before
   double owed;     // what rounds that have not entered may cost at worst
   double entered;  // rounds
@@ -80,14 +97,12 @@ struct Bank {
 
 // A bank with nothing in it but the reserve; half a success in one trial is all that is known of both sides.
 constexpr Bank new_bank(const MetricSettings& s) {
-  const SideEstimate unknown{1.0, 0.5, 0.25};
-  return {0.0, -s.event / RATE_GRID[0], RATE_GRID[0], s.reserve, 0.0, 0.0, 0.0, s.reserve, unknown, unknown, {}};
+  const double width = 1.0 - s.low;
+  const SideEstimate unknown{1.0, s.low + 0.5 * width, 0.25 * width * width};
+  return {-s.event / RATE_GRID[0], s.reserve, 0.0, 0.0, 0.0, s.reserve, unknown, unknown, {}};
 }
 
 constexpr bool is_floor(const MetricSettings& s) { return s.sign > 0.0; }
-
-// What a reward of the baseline counts, played by chance 1 - p: (alpha - sign p)/(1 - p).
-constexpr double slope_of(const MetricSettings& s, double p) { return (s.alpha - s.sign * p) / (1.0 - p); }
 
 // The most that a round may cost on average, whatever the means: -d at its largest, at least 0.
 constexpr double worst_of(const MetricSettings& s, double p) {
@@ -110,49 +125,20 @@ constexpr double worst_of_playing(const MetricSettings& s) {
   return std::max(0.0, 1.0 - (1.0 + s.alpha) * s.low);
 }
 
-// What the learner is expected to earn where that is predicted of the baseline: better by as much as it was so far.
-constexpr double predicted_learner(const MetricSettings& s, const Bank& bank, double prediction) {
-  return std::min(std::max(prediction + bank.learner.mean - bank.baseline.mean, s.low), 1.0);
-}
-
-// h: what takes the coin's own luck out of g, as far as means can be predicted. At p <= alpha a floor needs no balance:
-// there g >= 0, and no bet can be lost.
-constexpr double balance_of(const MetricSettings& s, double p, double baseline, double learner) {
-  if (p == 0.0 || (is_floor(s) && p <= s.alpha)) return 0.0;
-  return baseline * slope_of(s, p) - s.sign * learner;
-}
-
-// The least that g can be once the coin has fallen: what a round counts whose reward is missing.
-constexpr double least_of(const MetricSettings& s, double p, double balance, bool is_learner) {
-  if (is_learner) return (is_floor(s) ? s.low : -1.0) + (1.0 - p) * balance;
-  const double slope = slope_of(s, p);
-  return std::min(slope, slope * s.low) - p * balance;
-}
-
-// k: how far below 0 the estimate g may fall, whatever the coin.
-constexpr double largest_loss(const MetricSettings& s, double p, double balance) {
-  const double learner = p > 0.0 ? least_of(s, p, balance, true) : 0.0;
-  return std::max({0.0, -learner, -least_of(s, p, balance, false)});
-}
-
-// g, the unbiased estimate of the round's slack.
-constexpr double estimate_of(const MetricSettings& s, double p, double balance, bool is_learner, double reward) {
-  return is_learner ? s.sign * reward + (1.0 - p) * balance : reward * slope_of(s, p) - p * balance;
-}
-
 // What may be spent: what is proved of the slack, with every round that has not entered at its worst; for the promise
-// on the actions played, the bank of these. Rounding of the sums is given away.
-inline double available(const MetricSettings& s, const Bank& bank) {
-  const double held = s.is_played ? bank.played : bank.carried;
-  return held - 1e-12 * (std::fabs(held) + bank.owed + std::fabs(bank.total));
-}
+// on the actions played, the bank of these.
+constexpr double available(const MetricSettings& s, const Bank& bank) { return s.is_played ? bank.played : bank.carried; }
 
 // The gate: the largest p that is proved to be safe in this round.
-inline double allowed(const MetricSettings& s, const Bank& bank) {
+constexpr double allowed(const MetricSettings& s, const Bank& bank) {
   const double budget = available(s, bank);
   if (s.is_played) return budget >= worst_of_playing(s) ? 1.0 : 0.0;
   return free_share(s, budget);
 }
+
+// Sums round, and what that may have lost is given away with every one of them.
+constexpr double rounded_up(double sum) { return sum * (1.0 + 0x1p-51); }
+inline double less(double held, double paid) { return held - rounded_up(paid) - 0x1p-51 * std::fabs(held); }
 
 // How far the coins may have fallen against us: sum (U - p)(mu_a - mu_b) >= -this, at all times at once. The least over
 // rates of ((e^(rate spread) - 1 - rate spread) variance + event)/rate.
@@ -164,24 +150,68 @@ constexpr double coin_luck(const MetricSettings& s, double variance) {
     const double rate = grid / spread, cost = expm1_of(rate * spread) - rate * spread;
     least = std::min(least, (cost * variance + s.coin_event) / rate);
   }
-  return least;
+  return least * (1.0 + ROUNDING);
 }
 
 // Take over what is proved: the bound less what is owed, or what was carried.
-constexpr void carry(const MetricSettings& s, Bank& bank, double before) {
-  bank.carried = std::max(before, bank.bound + s.reserve - bank.owed);
-  if (s.is_played) bank.played = std::max(bank.played, bank.carried - coin_luck(s, bank.coins));
+inline void carry(const MetricSettings& s, Bank& bank, double before) {
+  bank.carried = std::max(before, less(bank.bound + s.reserve, bank.owed));
+  if (s.is_played) bank.played = std::max(bank.played, less(bank.carried, coin_luck(s, bank.coins)));
 }
 
 // Book a round that is decided, at its worst until its reward is settled.
-constexpr void charge(const MetricSettings& s, Bank& bank, double p, bool is_learner) {
+inline void charge(const MetricSettings& s, Bank& bank, double p, bool is_learner) {
   const double worst = worst_of(s, p);
-  bank.owed += worst;
+  bank.owed = rounded_up(bank.owed + worst);
   if (s.is_played) {
-    bank.coins += p * (1.0 - p);
-    if (is_learner) bank.played -= worst_of_playing(s);
+    bank.coins = rounded_up(bank.coins + p * (1.0 - p));
+    if (is_learner) bank.played = less(bank.played, worst_of_playing(s));
   }
-  carry(s, bank, bank.carried - worst);
+  carry(s, bank, worst > 0.0 ? less(bank.carried, worst) : bank.carried);
+}
+
+// What a round of share p will be settled by, from a bank that is known before its coin: the guard's own, or the one
+// that a lease froze. Where nothing is predicted of the baseline (NaN) it is expected to go on as it did, and the
+// learner to be better by as much as it was.
+inline Booked booked_of(const MetricSettings& s, const Bank& bank, double p, double predicted) {
+  const double baseline = std::isnan(predicted) ? bank.baseline.mean : predicted;
+  const double learner = std::min(std::max(baseline + bank.learner.mean - bank.baseline.mean, s.low), 1.0);
+  return {worst_of(s, p), {learner, bank.learner.spread}, {baseline, bank.baseline.spread}};
+}
+
+// The centre m at which a bet of coefficient s grows fastest, if rewards take two values, of this mean and spread: one
+// of them is the end of the range where the bet loses, which is the most cautious guess. Then s m + E ln(1 + s (y - m))
+// is largest at the closed form below, and 1 + s (y - m) is a ratio of likelihoods. Cut so that no factor is below the
+// least.
+inline double centre_of(double s, double low, const Expected& side) {
+  const bool loses_high = s < 0.0;
+  const double width = 1.0 - low, mean = std::min(std::max((side.mean - low) / width, NEVER), 1.0 - NEVER);
+  const double spread = std::min(side.spread / (width * width), mean * (1.0 - mean));
+  const double first = loses_high ? mean - spread / (1.0 - mean) : 0.0;
+  const double gap = (loses_high ? 1.0 : mean + spread / mean) - first, chance = (mean - first) / gap;
+  const double bet = s * width * gap, sum = bet + 1.0, root = std::sqrt(std::max(0.0, sum * sum - 4.0 * bet * chance));
+  const double tilted = bet > -1.0 ? 2.0 * chance / (sum + root) : (sum - root) / (2.0 * bet);
+  const double best = low + width * (first + gap * tilted), reach = (1.0 - LEAST_FACTOR) / std::fabs(s);
+  const double cut = loses_high ? std::max(best, 1.0 - reach) : std::min(best, low + reach);
+  return std::min(std::max(cut, low), 1.0);
+}
+
+// Let every rate bet on a round; a reward that is NaN is missing, and counts where it pays least.
+inline void bet(const MetricSettings& s, PerRate& wealth, double p, const Booked& booked, bool is_learner,
+                double reward) {
+  const double weight = s.alpha - s.sign * p, slope = weight / (1.0 - p);
+  const double least = (is_learner ? s.sign : slope) < 0.0 ? 1.0 : s.low;
+  const double y = std::isnan(reward) ? least : std::min(std::max(reward, s.low), 1.0);
+  for (std::size_t i = 0; i < RATES; ++i) {
+    const double rate = RATE_GRID[i], on_learner = s.sign * rate, on_baseline = rate * slope;
+    const double a = centre_of(on_learner, s.low, booked.learner);
+    const double b = p > 0.0 ? centre_of(on_baseline, s.low, booked.baseline) : s.low;
+    const double coefficient = is_learner ? on_learner : on_baseline, centre = is_learner ? a : b;
+    const double expected = rate * (s.sign * p * a + weight * b), won = coefficient * (y - centre);
+    const double term = expected + log1p_of(won);
+    const double rounding = 1.0 + std::fabs(term) + (1.0 + std::fabs(coefficient)) / (1.0 + won);
+    wealth[i] += term - (ROUNDING * rounding + 2.3e-16 * std::fabs(wealth[i]));
+  }
 }
 
 // What the best rate proves by itself: the largest of (log_wealth - event)/rate.
@@ -207,16 +237,6 @@ inline double mixture_bound(const PerRate& wealth, double event) {
   return bound - 1e-13 * (1.0 + std::fabs(bound));
 }
 
-// The lowest rate that alone proves enough.
-constexpr double working_rate(const PerRate& wealth, double event) {
-  const double alone = single_bound(wealth, event), enough = (alone > 0.0 ? WORKING : 1.0) * alone;
-  double best = 0.0;
-  for (std::size_t i = 0; i < RATES; ++i) {
-    if ((wealth[i] - event) / RATE_GRID[i] >= enough) best = RATE_GRID[i];
-  }
-  return best;
-}
-
 // Running means of a reward and of the square of its error, which forget.
 constexpr void remember(SideEstimate& side, double reward, double expected) {
   side.count = std::min(side.count + 1.0, MEMORY);
@@ -224,35 +244,16 @@ constexpr void remember(SideEstimate& side, double reward, double expected) {
   side.spread += ((reward - expected) * (reward - expected) - side.spread) / side.count;
 }
 
-// What a round is settled by: h, its worst, and what was predicted of both sides. All of it is fixed before the coin
-// falls, and never computed again: what has entered by then may depend on the coin (docs/mathematics.md, "The guard").
-struct Booked {
-  double balance, worst, baseline, learner;
-};
-
-// Let every rate bet on g: ln(1 + rate g), or -rate worst where it could be ruined.
-inline void bet_on_slack(PerRate& wealth, double estimate, double loss, double worst) {
-  for (std::size_t i = 0; i < RATES; ++i) {
-    const double rate = RATE_GRID[i], gain = log1p_of(rate * estimate);
-    const double term = rate * loss < NEAR_RUIN ? gain : -rate * worst;
-    wealth[i] = wealth[i] + term - (ROUNDING * (1.0 + std::fabs(term)) + 2.3e-16 * std::fabs(wealth[i]));
-  }
-}
-
-// Take in the next round in the order of decisions; a reward that is NaN is missing, and counts at its least.
+// Take in the next round in the order of decisions. One with nothing at stake teaches nothing of the two sides: its
+// rewards may be of another kind than those of rounds in which proposal and baseline differ.
 inline void enter(const MetricSettings& s, Bank& bank, double p, const Booked& booked, bool is_learner, double reward) {
-  const double least = least_of(s, p, booked.balance, is_learner);
-  const bool is_missing = std::isnan(reward);
-  const double estimate = is_missing ? least : std::max(least, estimate_of(s, p, booked.balance, is_learner, reward));
-  bank.total += estimate;
-  bank.owed = std::max(0.0, bank.owed - booked.worst);
+  bet(s, bank.wealth, p, booked, is_learner, reward);
+  bank.owed = booked.worst > 0.0 ? std::max(0.0, rounded_up(bank.owed - booked.worst)) : bank.owed;
   bank.entered += 1.0;
-  bet_on_slack(bank.wealth, estimate, largest_loss(s, p, booked.balance), booked.worst);
   bank.bound = mixture_bound(bank.wealth, s.event);
-  bank.rate = working_rate(bank.wealth, s.event);
   carry(s, bank, bank.carried);
-  if (is_missing) return;
-  remember(is_learner ? bank.learner : bank.baseline, reward, is_learner ? booked.learner : booked.baseline);
+  if (p == 0.0 || std::isnan(reward)) return;
+  remember(is_learner ? bank.learner : bank.baseline, reward, (is_learner ? booked.learner : booked.baseline).mean);
 }
 
 }  // namespace surefoot

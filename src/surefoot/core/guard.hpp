@@ -1,7 +1,6 @@
 // The step of a guard over all its metrics: ask for a share, book the round, take its rewards in.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -11,38 +10,39 @@
 
 namespace surefoot {
 
-// How large a share to ask for: what is earned back soonest, the free share alone, or all that is allowed.
-enum class Ramp { automatic, free, gate };
+// How large a share to ask for: what the bank affords, of a learner that must keep the floor by itself (earn) or of one
+// that may spend the budget (save); the free share alone; or all that is allowed.
+enum class Ramp { earn, save, free, gate };
 
-// In place of what is predicted of the baseline: nothing, so that the balance h is 0. NaN stands for the running mean.
-inline constexpr double NOT_PREDICTED = INFINITE;
-
-// The share of the next proposal: the least that every metric allows and the ramp asks for, at most `largest`.
-inline double share_of(std::span<const MetricSettings> settings, std::span<const Bank> banks, Ramp ramp,
-                       double largest) {
-  double share = largest;
-  for (std::size_t i = 0; i < banks.size(); ++i) {
-    share = std::min(share, allowed(settings[i], banks[i]));
-    if (ramp == Ramp::automatic) share = std::min(share, wanted(settings[i], banks[i]));
-    if (ramp == Ramp::free) share = std::min(share, free_share(settings[i], 0.0));
+// The same of one metric, at most what is allowed.
+constexpr double share_of(const MetricSettings& s, const Bank& bank, Ramp ramp) {
+  const double most = allowed(s, bank);
+  switch (ramp) {
+    case Ramp::earn:
+      return std::min(most, affordable(s, bank) * trust_of(s, bank));
+    case Ramp::save:
+      return std::min(most, affordable(s, bank));
+    case Ramp::free:
+      return std::min(most, free_share(s, 0.0));
+    default:
+      return most;
   }
+}
+
+// The share of the next proposal: the least over all metrics, at most `largest`.
+constexpr double share_of(std::span<const MetricSettings> settings, std::span<const Bank> banks, Ramp ramp,
+                          double largest) {
+  double share = largest;
+  for (std::size_t i = 0; i < banks.size(); ++i) share = std::min(share, share_of(settings[i], banks[i], ramp));
   return share;
 }
 
-// What one metric will settle a round by, from the means of a bank that is known before the coin: the guard's own, or
-// the one that a lease froze.
-inline Booked booked_of(const MetricSettings& s, const Bank& bank, double share, double predicted) {
-  // Needed even where nothing is balanced: the spread of rewards is taken around it.
-  const double baseline = std::isfinite(predicted) ? predicted : bank.baseline.mean;
-  const double learner = predicted_learner(s, bank, baseline);
-  const double balance = predicted == NOT_PREDICTED ? 0.0 : balance_of(s, share, baseline, learner);
-  return {balance, worst_of(s, share), baseline, learner};
-}
-
-// The same of every metric.
+// What every metric will settle a round by; a prediction that is NaN is the running mean.
 inline void plan_round(std::span<const MetricSettings> settings, std::span<const Bank> banks, double share,
                        std::span<const double> predicted, std::span<Booked> booked) {
-  for (std::size_t i = 0; i < banks.size(); ++i) booked[i] = booked_of(settings[i], banks[i], share, predicted[i]);
+  for (std::size_t i = 0; i < banks.size(); ++i) {
+    booked[i] = booked_of(settings[i], banks[i], share, predicted.empty() ? NOT_A_NUMBER : predicted[i]);
+  }
 }
 
 // Charge a round to every bank at its worst.
@@ -61,7 +61,7 @@ inline void enter_round(std::span<const MetricSettings> settings, std::span<Bank
 inline void enter_lifts(std::span<const MetricSettings> settings, std::span<Lift> lifts, double share,
                         std::span<const Booked> booked, bool is_learner, std::span<const double> rewards) {
   for (std::size_t i = 0; i < lifts.size(); ++i) {
-    enter_lift(lifts[i], settings[i].low, share, booked[i].learner, booked[i].baseline, is_learner, rewards[i]);
+    enter_lift(lifts[i], settings[i].low, share, booked[i], is_learner, rewards[i]);
   }
 }
 

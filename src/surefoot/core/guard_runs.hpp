@@ -10,12 +10,11 @@
 
 namespace surefoot {
 
-// What a guard is told: the promise of each metric, how fast to go, the largest share, and what to predict by itself.
+// What a guard is told: the promise of each metric, how fast to go, and the largest share.
 struct GuardSettings {
   std::vector<MetricSettings> metrics;
   Ramp ramp;
   double largest_share;
-  std::vector<double> unpredicted;
 };
 
 // One round of every run, kept until its rewards are due.
@@ -58,7 +57,7 @@ struct GuardRuns {
     now.is_learner.assign(is_learner.begin(), is_learner.end());
     now.rewards.assign(rewards.begin(), rewards.end());
     for (std::size_t run = 0; run < runs; ++run) {
-      plan_round(settings.metrics, banks_of(run), shares[run], settings.unpredicted,
+      plan_round(settings.metrics, banks_of(run), shares[run], {},
                  std::span(now.booked).subspan(run * metrics(), metrics()));
       charge_round(settings.metrics, banks_of(run), shares[run], is_learner[run]);
     }

@@ -4,7 +4,9 @@
 //
 //     x = U (y - e_a)/p - (1 - U)(y - e_b)/(1 - p) + e_a - e_b,        E[x | past] = mu_a - mu_b,
 //
-// and the bets of the bank on x and on -x bound the sum of mu_a - mu_b from both sides, whatever the means do.
+// so E[1 + rate x] <= exp(rate (mu_a - mu_b)) where 1 + rate x >= 0: bets on x and on -x bound the sum of mu_a - mu_b
+// from both sides, as in the bank, whatever the means do. A rate that could be ruined books the worst instead, which
+// needs no data.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,12 +17,12 @@ namespace surefoot {
 
 inline constexpr double LIFT_LEVEL = 0.95;
 inline constexpr double LIFT_EVENT = log_of(2.0 * RATES / (1.0 - LIFT_LEVEL));
+inline constexpr double NEAR_RUIN = 0.98;  // a rate takes a round in while rate * loss stays below this
 
 // Saved as the numbers below, in this order.
 struct Lift {
-  double count;              // rounds
-  double low_sum, high_sum;  // bounds of the sum of mu_a - mu_b
-  PerRate above, below;      // logarithms of the wealth of bets on x and on -x
+  double count;          // rounds
+  PerRate above, below;  // logarithms of the wealth of bets on x and on -x
 };
 
 struct Interval {
@@ -38,9 +40,9 @@ inline void bet_on_lift(PerRate& wealth, double x, double loss, double spread) {
 
 // Take in a round of which both sides were expected to bring so much. A missing reward may have been anything: it
 // counts at its worst for either bet, or whoever loses bad news would gain by it.
-inline void enter_lift(Lift& lift, double low, double p, double learner, double baseline, bool is_learner,
-                       double reward) {
+inline void enter_lift(Lift& lift, double low, double p, const Booked& booked, bool is_learner, double reward) {
   if (p <= 0.0) return;
+  const double learner = booked.learner.mean, baseline = booked.baseline.mean;
   const double gap = learner - baseline, spread = 1.0 - low;
   const auto played = [&](double y) { return gap + (y - learner) / p; };
   const auto kept = [&](double y) { return gap + (baseline - y) / (1.0 - p); };
@@ -51,15 +53,14 @@ inline void enter_lift(Lift& lift, double low, double p, double learner, double 
   lift.count += 1.0;
   bet_on_lift(lift.above, least, -std::min(played(low), kept(1.0)), spread);
   bet_on_lift(lift.below, -most, std::max(played(1.0), kept(low)), spread);
-  lift.low_sum = mixture_bound(lift.above, LIFT_EVENT);
-  lift.high_sum = -mixture_bound(lift.below, LIFT_EVENT);
 }
 
 // The interval of the mean of mu_a - mu_b, cut to what rewards from `low` to 1 allow.
-constexpr Interval interval_of(const Lift& lift, double low) {
+inline Interval interval_of(const Lift& lift, double low) {
   const double widest = 1.0 - low;
   if (lift.count == 0.0) return {-widest, widest};
-  return {std::max(-widest, lift.low_sum / lift.count), std::min(widest, lift.high_sum / lift.count)};
+  return {std::max(-widest, mixture_bound(lift.above, LIFT_EVENT) / lift.count),
+          std::min(widest, -mixture_bound(lift.below, LIFT_EVENT) / lift.count)};
 }
 
 }  // namespace surefoot

@@ -134,7 +134,7 @@ def _decided(event: Event, view: View, state: State) -> CarriedRound:
         action=record.action,
         row=(offered or [[]])[record.action],
         request=None if is_erased else state.kind.opened(event, view).request,
-        teaches=state.policy.settlement.find(record.round)[2],
+        teaches=bool(state.policy.settlement.find(record.round)[2]),
         rows=offered,
     )
 

@@ -285,7 +285,7 @@ class GuardStatus(msgspec.Struct, frozen=True):
 def guard_status(guard: Guard, visits: int) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
-    gate = certified(names, guard.step_settings.metrics, guard._books.banks, 0.0, False)
+    gate = certified(names, guard.step_settings.metrics, guard._books.snapshot, 0.0, False)
     banks, lifts = guard.banks, guard.lift_intervals
     learner, baseline = (guard.booked.means(is_learner=is_learner) for is_learner in (True, False))
     return GuardStatus(

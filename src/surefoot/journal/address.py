@@ -75,7 +75,7 @@ def without_password(url: str) -> str:
 
 def beside(path: Path, end: str) -> Path:
     """A file that stands beside a journal's, by its name and an ending."""
-    return path.with_name(path.name + end)
+    return path.parent / (path.name + end)
 
 
 def private_file(path: Path) -> None:

@@ -15,7 +15,8 @@ together, for all transactions that wait; this changes how long it takes to find
   - On the truth: `transaction.head` is the true head, after everything that other threads and processes appended.
   - All or nothing: if `work` raises, nothing that it appended remains and its exception comes out of `transact`.
   - Durable: `transact` returns only when what was appended survives the loss of the process and of the machine's
-    power (as far as the disk is honest about flushes; the in-memory backend keeps nothing).
+    power (as far as the disk is honest about flushes; the in-memory backend keeps nothing, and a file journal without
+    `sync` survives the loss of the process alone).
   - Shared flushes: transactions that wait at the same time may be committed together. Each is still all or nothing
     by itself, in some order; a later one sees the events of an earlier one before those are durable. Should the
     commit fail then, it fails for all of them.
@@ -28,7 +29,7 @@ future may run in the thread that writes, so they must be quick (`asyncio.wrap_f
   - the exception of `work`, or any `JournalError` but the last: nothing was written.
   - `OutcomeUnknownError`: the disk refused the flush, or the server went away in the middle of the commit and did not
     come back in time. All of it was written or none: look the key up (`find`) before you try again. After a refused
-    flush the journal opens its file again by itself before the next transaction, and refuses that as long as it cannot.
+    flush the journal repairs its file by itself before the next transaction, and refuses that as long as it cannot.
 
 **States in memory.** `work` usually advances a state that is kept between transactions, and the commit may fail after
 it did. So a state carries the `Head` that it stands for, and the rule is one comparison at the start of `work`: where

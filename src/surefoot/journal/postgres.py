@@ -382,16 +382,15 @@ class Session:
         rows = self._ahead.pop((statement, tuple(values)), None) if self._ahead else None
         if rows is not None:
             return rows
-        with self._losing():
-            return _rows(self._connection.execute(statement.replace("?", "%s"), values))
+        return _rows(self._execute(statement, values))
 
     def ask_ahead(self, questions: Sequence[Statement]) -> None:
         """Run statements in one round trip; `query` gives out the rows of each, once."""
         if len(questions) == 1:  # sooner without a pipeline
-            self._ahead = {questions[0]: self.query(*questions[0])}
-            return
-        with self.together() as send:
-            cursors = [send(statement, values) for statement, values in questions]
+            cursors = [self._execute(*questions[0])]
+        else:
+            with self.together() as send:
+                cursors = [send(statement, values) for statement, values in questions]
         answers = zip(questions, cursors, strict=True)
         self._ahead = {question: _rows(cursor) for question, cursor in answers if cursor.description}
 
@@ -405,7 +404,7 @@ class Session:
         """
         self._is_in_doubt = True
         with self._losing(), self._connection.pipeline():
-            yield lambda statement, values: self._connection.execute(statement.replace("?", "%s"), values)
+            yield self._execute
         self._is_in_doubt = False
 
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -446,6 +445,10 @@ class Session:
         """Close the connection."""
         with suppress(psycopg.Error):
             self._connection.close()
+
+    def _execute(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
+        with self._losing():
+            return self._connection.execute(statement.replace("?", "%s"), values)
 
     @contextmanager
     def _losing(self) -> Iterator[None]:

@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeAlias
 
-import numpy as np
-
-from surefoot.arrays import LARGEST, Vector, finite
+from surefoot.arrays import LARGEST, finite
 from surefoot.errors import AlarmError, DecisionError, StateError
 from surefoot.policies.decision import Decision, round_of
 from surefoot.policies.guard_decision import GuardDecision
@@ -47,12 +45,8 @@ class BasePolicy(ABC):
         self._bounds: tuple[float, float] | None = None  # of a single reward, where they were declared
 
     @abstractmethod
-    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
-        """Learn the reward of one decided round."""
-
     def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
         """Learn the reward of a round from what was kept of it."""
-        self._learn(np.frombuffer(record).copy(), reward, is_learner)
 
     @classmethod
     def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,9 @@ bound of the slack earned so far that holds at all times at once.  (docs/mathema
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from struct import Struct
 from typing import Any, Literal
 
-import numpy as np
-
-from surefoot.arrays import Vector
 from surefoot.core.native import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
@@ -21,7 +19,7 @@ from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.saved_state import shaped
-from surefoot.policies.settlement import Settlement
+from surefoot.policies.settlement import INCOME, Settlement
 from surefoot.policies.units import OpenUnit, Units
 from surefoot.safety.bank import check_bank
 from surefoot.safety.guard_certificate import certified
@@ -29,8 +27,9 @@ from surefoot.safety.metric import PROMISES, Metric, Promise
 
 RAMPS = ("auto", "free", "gate")
 Ramp = Literal["auto", "free", "gate"]
-# What the core predicts of the baseline by itself: its running mean, or nothing.
-PREDICTIONS = {None: math.nan, "mean": math.nan, "none": math.inf}
+SHARE = Struct("d")  # with which the record of a round begins
+GOALS = ("earn", "save")
+Goal = Literal["earn", "save"]
 
 
 class Guard(BasePolicy):
@@ -58,7 +57,10 @@ class Guard(BasePolicy):
     promise : {"mean", "played"}
         What the floor is kept by.
     ramp : {"auto", "free", "gate"}
-        How large a share to ask for: what is earned back soonest, the free share alone, or all that is allowed.
+        How large a share to ask for: what the bank affords, the free share alone, or all that is allowed.
+    goal : {"earn", "save"}
+        What the proposals are for. To "earn" more than the baseline: the budget is not spent on a learner that is below
+        the floor by itself. To "save" something that is no reward, such as the price of a model: they may spend it all.
     cap : float
         The largest share.
     schedule : sequence of float, optional
@@ -67,9 +69,6 @@ class Guard(BasePolicy):
         The least share that the baseline keeps.
     reserve : float
         What you accept losing in addition to alpha, in all, in units of reward.
-    prediction : {"mean", "none"} or None
-        How the luck of the coins is taken out of the estimates: by running means (the default), or not at all.
-        A prediction of your own is given to `decide`.
     metrics : mapping, optional
         Names of rewards, each with a `surefoot.floor` or a `surefoot.ceiling`; delta is split evenly.
     seed : int, optional
@@ -110,11 +109,11 @@ class Guard(BasePolicy):
         ceiling_given_context: bool = False,
         promise: Promise = "mean",
         ramp: Ramp = "auto",
+        goal: Goal = "earn",
         cap: float = 1.0,
         schedule: Sequence[float] | None = None,
         min_holdout: float = 0.02,
         reserve: float = 0.0,
-        prediction: Literal["mean", "none"] | None = None,
         metrics: Mapping[str, Metric | Mapping[str, Any]] | None = None,
         seed: int | None = None,
         settle_after: int | None = None,
@@ -130,7 +129,7 @@ class Guard(BasePolicy):
         self._steps = None if schedule is None else sorted(told.read_share("schedule", step) for step in schedule)
         told.check_word("promise", promise, PROMISES)
         told.check_word("ramp", ramp, RAMPS)
-        told.check_word("prediction", prediction, tuple(PREDICTIONS))
+        told.check_word("goal", goal, GOALS)
         self._seed = seed
         #: What draws the coin of a round, where an experiment accounts for it; without, the system does.
         self.coins: Callable[[int], float] | None = None
@@ -139,8 +138,8 @@ class Guard(BasePolicy):
         settings = {
             "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
             "baseline_ceiling": baseline_ceiling, "ceiling_given_context": ceiling_given_context, "promise": promise,
-            "ramp": ramp, "cap": cap,
-            "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve, "prediction": prediction,
+            "ramp": ramp, "goal": goal, "cap": cap,
+            "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve,
             "metrics": None if metrics is None else {name: one.plain() for name, one in self._metrics.items()},
             "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,
         }  # fmt: skip
@@ -148,8 +147,10 @@ class Guard(BasePolicy):
         super().__init__(settings, Settlement(told.read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)
         self._promises = [metric.settings(share, promise) for metric in self._metrics.values()]
-        unpredicted = [PREDICTIONS[prediction]] * len(self._metrics)
-        self._books = GuardBooks(GuardSettings(self._promises, ramp=ramp, largest_share=most, unpredicted=unpredicted))
+        asked = goal if ramp == "auto" else ramp
+        self._books = GuardBooks(GuardSettings(self._promises, ramp=asked, largest_share=most))
+        self._names = tuple(self._metrics)
+        self._only = next(iter(self._metrics.values())) if len(self._metrics) == 1 else None
         self.booked = BookedRewards(self._metrics)
 
     @property
@@ -208,7 +209,8 @@ class Guard(BasePolicy):
         baseline : object
             The action you would play today: an id, a row, any value.
         proposal : object
-            The action that is to be let in. One equal to the baseline is played as the baseline, and teaches nothing.
+            The action that is to be let in. One equal to the baseline is played as the baseline, and nothing is at
+            stake: alpha of its reward goes to the bank.
         unit : str, optional
             Whom the reward belongs to, if that is more than this visit; its side is drawn once.
         prediction : float or mapping, optional
@@ -229,7 +231,7 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        predicted = told.read_prediction(prediction, self._metrics)
+        predicted = None if prediction is None else told.read_prediction(prediction, self._metrics)
         teaches = not told.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
@@ -320,12 +322,15 @@ class Guard(BasePolicy):
         AssumptionError
             If a reward lies outside of its bounds; nothing has changed.
         """
-        round_ = round_of(decision, self.id)
+        # The usual case first, without a call: this runs on every reward.
+        is_own = type(decision) is GuardDecision and decision.policy == self._id
+        round_ = decision.round if is_own else round_of(decision, self._id)  # type: ignore[union-attr]
+        values = self._read_reward(reward)
         if not self.units.holds(round_):
-            super().observe(round_, reward)
+            self._settle(round_, values)
             return
         self._settlement.check_open(round_, self._rounds, "observed")
-        self.units.add(round_, self._read_reward(reward))
+        self.units.add(round_, values)
 
     def _draw(self, round_: int) -> float:
         """The coin of a round; nan where none can be drawn."""
@@ -354,25 +359,27 @@ class Guard(BasePolicy):
         record = self._books.plan(share, predicted) if plan is None else plan
         before = self._books.charge(share, is_learner)
         self._rounds = round_ = self._rounds + 1
-        self._settlement.decided(round_, record, is_learner, teaches)
+        # An agreeing visit pays into the open round of its unit alone: what the unit brings may depend on later coins.
+        pays = INCOME if unit is None or teaches else 0
+        self._settlement.decided(round_, record, is_learner, 1 if share > 0.0 else pays)
         if unit is not None and teaches:
             self.units.opened(unit, round_, is_learner, share, draw)
-        for due in self.units.due(round_):
-            self._settle(due, self.units.close(due))
+        if self.units.window is not None:
+            for due in self.units.due(round_):
+                self._settle(due, self.units.close(due))
         if self._settlement.settle_after is not None:
             self._learn_due()
-        certify = partial(certified, tuple(self._metrics), self._promises, before, share, hold, is_same=not teaches)
+        certify = partial(certified, self._names, self._promises, before, share, hold, is_same=not teaches)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
-            share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
+            share if is_learner else 1.0 - share, share, draw, self._id, unit, certify,
         )  # fmt: skip
 
     def _again(self, known: OpenUnit, unit: str | None, baseline: Any, proposal: Any, hold: bool) -> GuardDecision:
         """Another visit of a unit: the side that was drawn, with the actions of now; its round is paid for."""
         plays = known.is_learner and not hold
         chance = (known.share if plays else 1.0 - known.share) if not hold else 1.0
-        banks = self._books.banks
-        certify = partial(certified, tuple(self._metrics), self._promises, banks, known.share, hold, False)
+        certify = partial(certified, self._names, self._promises, self._books.snapshot, known.share, hold, False)
         return GuardDecision(
             known.round, "learner" if plays else "baseline", proposal if plays else baseline, chance, known.share,
             known.draw, self.id, unit, certify,
@@ -381,19 +388,28 @@ class Guard(BasePolicy):
     def _settle(self, round_: int, reward: tuple[float, ...]) -> None:
         entry, is_turn = self._settlement.rewarded(round_, reward, self._rounds)
         if is_turn:
-            self._learn(np.frombuffer(entry[0]), reward, entry[1])
-            self._learn_due()
+            self._learn_record(entry[0], reward, entry[1])
+            if self._settlement.rewards:
+                self._learn_due()
 
-    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
-        self.booked.add(reward, is_learner=is_learner)
-        self._books.enter(features, is_learner, reward)
+    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
+        self._count_booked(record, reward, is_learner)
+        self._books.enter(record, is_learner, reward)
+
+    def _count_booked(self, record: bytes, reward: Any, is_learner: bool) -> None:
+        """Count a round for the means of both sides, if it had a share: where nothing is at stake they may differ."""
+        if SHARE.unpack_from(record)[0] > 0.0:
+            self.booked.add(reward, is_learner=is_learner)
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
+        only = self._only
+        if only is not None and type(reward) is float and only.low <= reward <= only.high:
+            return (reward / only.high,)
         return told.read_rewards(reward, self._metrics)
 
     def _feature_size(self) -> int:
-        # The share, and of each metric what it is settled by: balance, worst, and what was predicted of both sides.
-        return 1 + 4 * len(self._metrics)
+        # The share, and of each metric what it is settled by: its worst, and mean and spread expected of both sides.
+        return 1 + 5 * len(self._metrics)
 
     def _arrays(self) -> dict[str, Any]:
         books = {"banks": self._books.save(), "lifts": self._books.save_lifts()}

@@ -78,6 +78,8 @@ def check_word(name: str, word: Any, words: Sequence[Any]) -> None:
 
 def is_same(baseline: Any, proposal: Any) -> bool:
     """Whether two actions of any kind are equal."""
+    if type(baseline) is str and type(proposal) is str:
+        return baseline == proposal
     if isinstance(baseline, np.ndarray) or isinstance(proposal, np.ndarray):
         return bool(np.array_equal(baseline, proposal))
     try:

@@ -202,6 +202,13 @@ class Policy(BasePolicy):
         value = finite("reward", reward, hint="Leave out a row whose reward is not known.")
         self._learn_row(row.copy(), value)
 
+    @abstractmethod
+    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
+        """Learn the reward of one decided round."""
+
+    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
+        self._learn(np.frombuffer(record).copy(), reward, is_learner)
+
     def _learn_row(self, features: Vector, reward: float) -> None:
         self._learn(features, reward, True)
 

@@ -4,8 +4,12 @@ A confidence set is valid when observations enter it in the order of their decis
 if the time at which a reward comes says nothing about its value (docs/mathematics.md, "The order of learning"). So a
 reward may come at any time, and waits until every earlier round that teaches is settled: by its own reward, by
 `abandon`, or by a default once its window of rounds has passed.
+
+A guard's round with nothing at stake is income. It waits in the same way, and no other round waits for it: it can only
+raise what is proved, so that leaving it out is valid, and taking it in late as well.
 """
 
+import heapq
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -18,9 +22,12 @@ from surefoot.errors import ConfigError, DecisionError, InputError, StateError
 
 MOST_ROUNDS = 2.0**53  # beyond it a float no longer counts
 
-# An open round: its features, whether the learner played, and whether it teaches, which is fixed when it is decided and
-# never when its reward comes. Features are bytes, so that a state with very many open rounds is written quickly.
-OpenRound: TypeAlias = tuple[bytes, bool, bool]
+# What a reward teaches, which is fixed when its round is decided and never when it comes: nothing (0), something in the
+# order of decisions (1), or something that no other waits for.
+INCOME = 2
+# An open round: its features, whether the learner played, and what it teaches. Features are bytes, so that a state with
+# very many open rounds is written quickly.
+OpenRound: TypeAlias = tuple[bytes, bool, int]
 # A number; or of a guard one for each metric, NaN where it is missing.
 Reward: TypeAlias = float | tuple[float, ...]
 
@@ -36,7 +43,8 @@ class Settlement:
         self.settle_after, self.default_reward = settle_after, default_reward
         self._open: dict[int, OpenRound] = {}
         self.rewards: dict[int, Reward] = {}  # rewards that have come and wait for an earlier round
-        self._queue: deque[int] = deque()  # rounds that teach, in the order of their decisions; the first one is open
+        self._queue: deque[int] = deque()  # rounds that others wait for, in their order; the first one is open
+        self._income: list[int] = []  # a heap of rounds that are income, whose reward has come and waits
         self.defaults = 0  # rounds settled by the default
         self._drawn: set[int] = set()  # open rounds whose baseline drew: what is booked is no row of theirs
 
@@ -56,7 +64,7 @@ class Settlement:
     @property
     def held_up_by(self) -> int | None:
         """The round whose reward all others wait for; None if no reward waits."""
-        return self._queue[0] if self.rewards else None
+        return self._queue[0] if self.rewards and self._queue else None
 
     @property
     def rewards_waiting(self) -> int:
@@ -101,10 +109,10 @@ class Settlement:
             "Nothing was learned from this call."
         )
 
-    def decided(self, round_: int, features: bytes, is_learner: bool, teaches: bool) -> None:
+    def decided(self, round_: int, features: bytes, is_learner: bool, teaches: int) -> None:
         """Open a round; the one whose window of rounds ends with it is settled by the default."""
         self._open[round_] = (features, is_learner, teaches)
-        if teaches:
+        if teaches and teaches != INCOME:
             self._queue.append(round_)
         if self.settle_after is not None:
             expired = round_ - self.settle_after
@@ -116,9 +124,15 @@ class Settlement:
         self.defaults += 1
         _, _, teaches = self._open[round_]
         if teaches:
-            self.rewards[round_] = self.default_reward
+            self._wait(round_, teaches, self.default_reward)
         else:
             del self._open[round_]
+
+    def _wait(self, round_: int, teaches: int, value: Reward) -> None:
+        """Keep a reward until its turn comes."""
+        self.rewards[round_] = value
+        if teaches == INCOME:
+            heapq.heappush(self._income, round_)
 
     def rewarded(self, round_: int, value: Reward, rounds: int) -> tuple[OpenRound, bool]:
         """Settle a round by its reward; true if the reward is to be learned now, and the round is removed.
@@ -129,16 +143,15 @@ class Settlement:
         entry = self._open.get(round_)
         if entry is None or round_ in self.rewards:
             raise self._not_open(round_, rounds, "observed")
-        if teaches := entry[2]:
-            queue = self._queue
-            if queue[0] != round_:
-                self.rewards[round_] = value
-                return entry, False
-            queue.popleft()
+        teaches, queue = entry[2], self._queue
+        # Income has its turn if nothing is open that was decided before it, another round if it is the first in line.
+        if teaches and queue and queue[0] != round_ and (teaches != INCOME or queue[0] < round_):
+            self._wait(round_, teaches, value)
+            return entry, False
         del self._open[round_]
-        if teaches and queue:
-            self._skip_abandoned()
-        return entry, teaches
+        if teaches and teaches != INCOME:
+            self._next()
+        return entry, bool(teaches)
 
     def _next(self) -> None:
         """Remove the first of the queue, and those behind it that were abandoned."""
@@ -153,8 +166,8 @@ class Settlement:
     def exclude(self, round_: int) -> None:
         """Let the round that was decided last teach nothing."""
         features, is_learner, teaches = self._open[round_]
-        self._open[round_] = (features, is_learner, False)
-        if teaches:
+        self._open[round_] = (features, is_learner, 0)
+        if teaches and teaches != INCOME:
             self._queue.pop()
 
     def played(self, round_: int, features: bytes, is_learner: bool) -> None:
@@ -173,10 +186,13 @@ class Settlement:
 
         Removed first, then learned: an interruption in between may lose a reward, but never counts it twice.
         """
-        # A reward waits only behind an open round of the queue, so that is not empty here.
-        if not self.rewards or self._queue[0] not in self.rewards:
+        queue, income = self._queue, self._income
+        if income and not (queue and queue[0] < income[0]):
+            oldest = heapq.heappop(income)
+            return oldest, self._open.pop(oldest), self.rewards.pop(oldest)
+        if not queue or queue[0] not in self.rewards:
             return None
-        oldest = self._queue[0]
+        oldest = queue[0]
         entry, value = self._open.pop(oldest), self.rewards.pop(oldest)
         self._next()
         return oldest, entry, value
@@ -184,9 +200,10 @@ class Settlement:
     def put_back(self, round_: int, entry: OpenRound, value: Reward | None = None) -> None:
         """Open a round again that was removed and could not be learned, with its reward if there is one."""
         self._open[round_] = entry
-        self._queue.appendleft(round_)
+        if entry[2] != INCOME:
+            self._queue.appendleft(round_)
         if value is not None:
-            self.rewards[round_] = value
+            self._wait(round_, entry[2], value)
 
     def stop_teaching(self) -> None:
         """Let every open round teach nothing from now on; those whose reward has come are removed."""
@@ -194,8 +211,9 @@ class Settlement:
             del self._open[round_]
         self.rewards.clear()
         self._queue.clear()
+        self._income.clear()
         # Open all the same: their rewards may still come, and must not be refused as unknown.
-        self._open = {round_: (features, by, False) for round_, (features, by, _) in self._open.items()}
+        self._open = {round_: (features, by, 0) for round_, (features, by, _) in self._open.items()}
 
     def state(self) -> dict[str, Any]:
         """Plain arrays from which `restore` makes the same settlement."""
@@ -207,7 +225,7 @@ class Settlement:
             **({"pending_drawn": np.array(drawn, dtype=np.int64)} if drawn else {}),
             "pending_rounds": np.array(rounds, dtype=np.int64),
             "pending_is_learner": np.array(by_learner, dtype=np.bool_),
-            "pending_teaches": np.array(teaches, dtype=np.bool_),
+            "pending_teaches": np.array(teaches, dtype=np.int8),
             "pending_features": _rows(features),
             "waiting_rounds": np.array(waiting, dtype=np.int64),
             "waiting_rewards": np.array([self.rewards[round_] for round_ in waiting], dtype=np.float64),
@@ -224,14 +242,15 @@ class Settlement:
         ):
             raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
         for round_, is_learner, flag, row in zip(rounds, learner, known, rows, strict=True):
-            self._open[_number(round_)] = (row.tobytes(), bool(is_learner), bool(flag))
-        self._queue = deque(sorted(round_ for round_, (_, _, teaches) in self._open.items() if teaches))
+            self._open[_number(round_)] = (row.tobytes(), bool(is_learner), _teaches(flag))
+        self._queue = deque(sorted(round_ for round_, (_, _, what) in self._open.items() if what not in (0, INCOME)))
         waiting = zip(state.get("waiting_rounds", ()), state.get("waiting_rewards", ()), strict=True)
         self.rewards = {int(round_): _value(value) for round_, value in waiting}
         self.defaults = int(state.get("settled_by_default", 0))
         self._drawn = {_number(round_) for round_ in state.get("pending_drawn", ())}
-        if not self.rewards.keys() <= set(self._queue):
+        if not all(round_ in self._open and self._open[round_][2] for round_ in self.rewards):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
+        self._income = sorted(round_ for round_ in self.rewards if self._open[round_][2] == INCOME)
 
 
 def _number(saved: Any) -> int:
@@ -240,6 +259,13 @@ def _number(saved: Any) -> int:
     if not (1.0 <= number <= MOST_ROUNDS and number == math.floor(number)):
         raise StateError(f"Rounds must be counted from 1 on, but a pending one has the number {saved!r:.80}.")
     return int(number)
+
+
+def _teaches(saved: Any) -> int:
+    """What a round teaches."""
+    if saved not in (0, 1, INCOME):
+        raise StateError(f"What a pending round teaches must be 0, 1 or {INCOME}, but got {saved!r:.80}.")
+    return int(saved)
 
 
 def _value(saved: Any) -> Reward:

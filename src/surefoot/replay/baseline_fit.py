@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError, EvidenceError
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Doubt, Residuals, linearity, theta_length
+from surefoot.replay.covariate_balance import CovariateBalance
+from surefoot.replay.diagnostics import LINEARITY, SURE, Doubt, Residuals, linearity, theta_length
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
 from surefoot.replay.intervals import Estimate, Moments, normal_reach
 from surefoot.replay.linearity import LinearityTest, is_set_aside
 from surefoot.replay.memory_need import FIT, check_memory
 from surefoot.replay.replayed_policy import Declared
-from surefoot.replay.sample_ratio import SampleRatio
 from surefoot.replay.theta_bound import RidgeSums, ThetaLength
 
 FEW = 30  # rows of an action below which its theta is guesswork
@@ -80,11 +80,13 @@ class Fit:
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
             "reward_bounds": list(self.reward_bounds),
-            "doubts": [{"assumption": d.assumption, "is_doubtful": d.is_doubtful, "seen": d.seen} for d in self.doubts],
+            "doubts": [doubt.as_dict() for doubt in self.doubts],
         }
 
 
-def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, float] | None = None) -> Fit:
+def fit_baseline(
+    log: Log, *, level: float = 0.95, reward_bounds: tuple[float, float] | None = None, uniform: bool = False
+) -> Fit:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes.
 
     Parameters
@@ -95,6 +97,8 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
         Level of the intervals.
     reward_bounds : (low, high), optional
         Range of rewards if it is known; otherwise the observed range is used, with a doubt.
+    uniform : bool
+        Whether every action had the same probability, for logs without propensities.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     """
     fraction("level", level, hint="level is the share of intervals that cover.")
     check_memory(log, FIT)
-    first = _First(log)
+    first = _First(log, uniform=uniform)
     low, high = reward_bounds or (first.low, first.high)
     if low == high == 0:
         raise EvidenceError(
@@ -131,7 +135,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
             "right column (`--reward`)? If rewards are that rare, say between which bounds (`--reward-bounds 0,1`)."
         )
     test = LinearityTest(first.learned, first.aside, lows=first.lows, highs=first.highs)
-    residuals, ratio = _look_at_residuals(log, first, test)
+    residuals, balance = _look_at_residuals(log, first, test, uniform=uniform)
     for rows in _logged(log):
         aside = rows.pairs_of(is_set_aside(rows.numbers))
         test.judge(rows.features[aside], rows.rewards[aside], together=rows.together)
@@ -150,7 +154,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
             linearity(test),
             residuals.independence(),
             residuals.tails(is_bounded=is_bounded),
-            *first.doubts(log, ratio),
+            *first.doubts(log, balance),
             theta_length(theta, log.weight_names),
             first.range_doubt(reward_bounds),
         ),
@@ -180,9 +184,10 @@ class _Rows:
         return found
 
 
-def _logged(log: Log) -> Iterator[_Rows]:
+def _logged(log: Log, *, uniform: bool = False) -> Iterator[_Rows]:
     start = 0
-    for batch in log.batches():
+    for read in log.batches():
+        batch = replace(read, propensities=read.even_chances(len(log.actions))) if uniform else read
         at, numbers = np.arange(len(batch)), np.arange(start, start + len(batch))
         start += len(batch)
         if log.is_full:
@@ -193,24 +198,27 @@ def _logged(log: Log) -> Iterator[_Rows]:
             yield _Rows(batch, numbers, *rows, 1, batch.actions)
 
 
-def _look_at_residuals(log: Log, first: "_First", test: LinearityTest) -> tuple[Residuals, SampleRatio | None]:
+def _look_at_residuals(
+    log: Log, first: "_First", test: LinearityTest, *, uniform: bool
+) -> tuple[Residuals, CovariateBalance | None]:
     """The second pass: residuals of least squares, propensities, and where the test of linearity learns."""
     theta, residuals = first.sums.least_squares()[0], Residuals(first.rows)
-    ratio = SampleRatio(len(log.actions), first.least) if first.has_chances and not log.has_offers else None
-    for rows in _logged(log):
+    balance = CovariateBalance(log.actions, log.context_names, first.least) if first.has_chances else None
+    for rows in _logged(log, uniform=uniform):
         # Of a table with every action's reward one after the other, so that none is chosen by its context.
         residuals.add(rows.one_each(rows.rewards - rows.features @ theta, rows.numbers))
         kept = rows.pairs_of(~is_set_aside(rows.numbers))
         test.learn(rows.features[kept], rows.rewards[kept])
-        if ratio is not None:
-            ratio.add(rows.batch.actions, rows.batch.propensities)
-    return residuals, ratio
+        if balance is not None:
+            batch = rows.batch
+            balance.add(log.contexts(batch), batch.actions, batch.propensities, batch.offered)
+    return residuals, balance
 
 
 class _First:
     """The first pass: sums for the fit, and the baseline's reward."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, *, uniform: bool) -> None:
         self.rows, self.low, self.high = 0, math.inf, -math.inf
         self.lows, self.highs = np.full(log.dim, np.inf), np.full(log.dim, -np.inf)
         self.learned, self.aside, self.baselines = (RidgeSums(log.dim) for _ in range(3))
@@ -218,7 +226,7 @@ class _First:
         self._mean, self._follows = Moments(), log.follows_log
         self._weighted = ImportanceWeighting(bounds=None)
         self.has_chances = not log.is_full
-        for rows in _logged(log):
+        for rows in _logged(log, uniform=uniform):
             self._add(rows)
         self.sums = self.learned.plus(self.aside)
 
@@ -273,7 +281,7 @@ class _First:
             return self._mean.interval(level, bounds)
         return self._weighted.estimate("snips", "baseline", level)
 
-    def doubts(self, log: Log, ratio: SampleRatio | None) -> list[Doubt]:
+    def doubts(self, log: Log, balance: CovariateBalance | None) -> list[Doubt]:
         """Coverage, the baseline's reward, and propensities."""
         rare = [name for name, number in zip(log.actions, self.counts, strict=True) if number < FEW]
         seen = (
@@ -282,11 +290,7 @@ class _First:
         found = [Doubt("Coverage: every action was played often enough to bound theta", bool(rare), seen)]
         low = self.baseline(0.95).low
         found.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
-        if ratio is not None:
-            action, mean = ratio.worst
-            seen = f"mean weight of {log.actions[action]}: {mean:.4g} (1 where they are right); p = {ratio.p_value:.2g}"
-            found.append(Doubt(PROPENSITIES_LOGGED, ratio.p_value < SURE, seen))
-        return found
+        return found if balance is None else [*found, balance.doubt]
 
     def range_doubt(self, declared: tuple[float, float] | None) -> Doubt:
         """Whether the range of rewards is known, or only seen."""

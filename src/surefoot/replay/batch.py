@@ -39,6 +39,10 @@ class Batch:
     offered: NDArray[np.bool_] | None = None
     blocks: int = 0
 
+    def even_chances(self, actions: int) -> Vector:
+        """The chance of what was played, if all actions that could be played had the same."""
+        return np.full(len(self), 1.0 / actions) if self.offered is None else 1.0 / self.offered.sum(axis=1)
+
     def __len__(self) -> int:
         return int(self.actions.size)
 
@@ -106,6 +110,7 @@ class Log(ABC):
     is_full: bool = False
     follows_log: bool = False  # the baseline is whatever was logged
     has_offers: bool = False  # which actions could be played changes from row to row
+    blocks: int = 0  # actions, where each has a theta of its own over the same context
     context: tuple[str, ...] = ()  # the columns that became features, where a table has any
     left_out: Mapping[str, str] = MappingProxyType({})  # columns that might have been context, and why they are not
     bad: BadRows
@@ -114,6 +119,18 @@ class Log(ABC):
     def weight_names(self) -> list[str]:
         """What each weight of theta belongs to."""
         return [f"feature {place}" for place in range(1, self.dim + 1)]
+
+    @property
+    def context_names(self) -> list[str]:
+        """What each column of `contexts` holds."""
+        names = self.weight_names
+        return names[: self.dim // self.blocks] if self.blocks else names * len(self.actions)
+
+    def contexts(self, batch: Batch) -> Matrix:
+        """What is known of each round of a batch before its action, (rounds, columns)."""
+        if not self.blocks:
+            return batch.features.reshape(len(batch), -1)
+        return batch.features[:, 0, : self.dim // self.blocks]
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:

@@ -15,6 +15,7 @@ from surefoot.errors import LogError
 from surefoot.linear.encoding import GAP, GAP_WORDS, label_of, text_of
 from surefoot.replay.table_reader import Frame
 
+TRUTHS = {"true": "1", "false": "0"}
 KEYS = ("action", "reward", "propensity", "baseline", "id", "offered", "features")  # of single columns
 
 
@@ -197,12 +198,18 @@ class RowChecker:
             shown = None if values is None else values[int(at)]
             self.reasons.setdefault(int(at), reason.format(repr(shown)))
 
-    def number(self, name: str) -> Vector:
-        """A column of finite numbers."""
+    def reward(self, name: str) -> Vector:
+        """A column of finite numbers, or of TRUE and FALSE, which are 1 and 0."""
+        return self.number(name, TRUTHS)
+
+    def number(self, name: str, words: Mapping[str, str] | None = None) -> Vector:
+        """A column of finite numbers, or of words that stand for one."""
         given = self.table[name]
         if isinstance(given.dtype, (pl.List, pl.Array)):
             raise LogError(f"Column {name!r} must hold one number a row, but it holds lists. Map it as a context.")
         values = given.str.strip_chars() if given.dtype == pl.String else given
+        if words and values.dtype == pl.String:
+            values = values.str.to_lowercase().replace(words)
         numbers = values.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
         missing = given.is_null().to_numpy()
         self.refuse(missing, f"{name} is missing")

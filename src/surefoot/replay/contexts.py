@@ -37,6 +37,7 @@ class ContextLog(Log):
         self._contexts = finite_array("contexts", contexts, ndim=2)
         n = len(self._contexts)
         self.phi, self._maker = phi, RowMaker(phi, self._contexts.shape[1])
+        self.blocks = self._maker.blocks
         # With room for the rounding of rows that are made in blocks.
         self.dim, self.feature_bound = phi.dim, phi.bound * (1 + 1e-9)
         k = len(self._maker(self._contexts[:1])[0])

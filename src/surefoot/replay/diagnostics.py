@@ -18,18 +18,27 @@ from surefoot.replay.theta_bound import ThetaLength
 
 SURE = 0.001
 BLOCKS = 10
+MATTERS = 0.05  # correlation of neighbours from which on intervals are off by more than a twentieth
 LINEARITY = "Linearity: the mean reward is <theta, features>"
-PROPENSITIES_LOGGED = "Propensities are as logged"
 NO_DRIFT = "No drift: the same theta from the first row to the last"
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """One assumption: whether it looks doubtful, and what was seen."""
+    """One assumption: whether it looks doubtful, and what was seen.
+
+    `consequence` is what becomes of the estimates where it is doubtful; of an assumption that the promise of a policy
+    rests on, and no estimate, there is none.
+    """
 
     assumption: str
     is_doubtful: bool
     seen: str
+    consequence: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {"assumption": self.assumption, "is_doubtful": self.is_doubtful, "seen": self.seen}
 
 
 class Residuals:
@@ -87,7 +96,10 @@ class Residuals:
         score = self._product / math.sqrt(max(self._squares, self._seen * self.variance**2, 1e-300))
         share, p = self._product / max(self._powers[2], 1e-300), min(1.0, 2 * math.exp(-(score**2) / 2))
         seen = f"correlation of neighbouring residuals: {share:+.3g}; p = {p:.2g}"
-        return Doubt("Independence: rows do not tell of their neighbours", p < SURE, seen)
+        consequence = (
+            "neighbouring rows depend on each other, and its interval is too narrow" if share > MATTERS else ""
+        )
+        return Doubt("Independence: rows do not tell of their neighbours", p < SURE, seen, consequence)
 
     def tails(self, *, is_bounded: bool) -> Doubt:
         """Kurtosis, where no range of rewards is known: in a range any noise is sub-Gaussian.  (Hoeffding)"""

@@ -21,6 +21,7 @@ from surefoot.arrays import Matrix, Vector, count, fraction
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import Ridge
 from surefoot.replay.batch import BadRows, Batch, Log
+from surefoot.replay.diagnostics import SURE, Doubt
 from surefoot.replay.differing_rows import DifferingRows
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
@@ -40,6 +41,7 @@ from surefoot.replay.replayed_policy import (
     check_length,
     log_player,
 )
+from surefoot.replay.sample_ratio import SampleRatio
 from surefoot.simulation.policy_specs import Spec, as_specs
 from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
 
@@ -188,8 +190,8 @@ def replay(
             progress(done, log.rows or done)
     if not trials:
         raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")
-    chances.finish()
-    return [trial.outcome(level) for trial in trials]
+    doubts = chances.finish()
+    return [trial.outcome(level, doubts, chances.earned(level, trial.bounds)) for trial in trials]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +258,7 @@ class _PolicyRun:
         self._seen, self._is_logged = (math.inf, -math.inf), log.follows_log
         self._weighted = ImportanceWeighting(bounds=declared.reward_bounds)
         self._kept, self._counted = chances.kept, WeightedMean()
+        self._accepted = SampleRatio(1, chances.least)
 
     def take(
         self, batch: Batch, given: Vector, usable: NDArray[np.bool_], baseline_weight: Vector, predicted: Matrix
@@ -273,19 +276,22 @@ class _PolicyRun:
         rewards = batch.rewards[:, 0]
         counts = np.maximum(1.0, self._kept / given)
         self._counted.add(rewards[counted], counts[counted])
+        self._accept(counted, np.minimum(given, self._kept))
         # The weighting compares two targets; here both are the baseline, whose reward is all that is asked.
         both = np.stack([weight, weight])
         self._weighted.add(both, rewards, both * rewards)
         self._apart.add(played.chosen, batch.baselines, batch.actions, rewards, counts)
         owed = np.full(int(counted.sum()), self._declared.baseline_reward)
-        # A baseline round counts alike on both sides: its luck must not look like a broken floor.
-        earned = np.where(played.fates[counted] == LEARNER, rewards[counted], owed)
+        # What the baseline would have played counts alike on both sides: its luck must not look like a broken floor.
+        is_apart = (played.fates == LEARNER) & (played.chosen != batch.baselines)
+        earned = np.where(is_apart[counted], rewards[counted], owed)
         self._tally.add(earned, owed, played.fates[counted], played.margins[counted], batch.lines[counted])
 
     def _importance(
         self, batch: Batch, given: Vector, baseline_weight: Vector, played: PlayedRows, predicted: Matrix
     ) -> None:
         rewards, rows = batch.rewards[:, 0], np.arange(len(batch))
+        self._accept(played.chosen == batch.actions, given)
         at_logged = predicted[rows, batch.actions]
         # Every row counts for a baseline that is what was logged: then its own action is the one asked about.
         asked = batch.actions if self._is_logged else batch.baselines
@@ -307,12 +313,33 @@ class _PolicyRun:
             self._paid[what].add(values)
         self._tally.add(earned, owed, played.fates, played.margins, batch.lines)
 
-    def outcome(self, level: float) -> ReplayOutcome:
-        """Everything together."""
-        return self._tally.outcome(self._spec, self._evaluator, self._rows, self._estimates(level))
+    def _accept(self, hits: NDArray[np.bool_], propensities: Vector) -> None:
+        """Rows that were logged as the policy would have played them, and the chance of each."""
+        self._accepted.add(np.zeros(int(hits.sum()), np.int64), 1.0 / propensities[hits], float(len(hits)))
+
+    def outcome(self, level: float, doubts: Sequence[Doubt], actions: Mapping[str, Estimate]) -> ReplayOutcome:
+        """Everything together; `doubts` are those about the log."""
+        found = self._tally.outcome(self._spec, self._evaluator, self._rows, self._estimates(level))
+        own = () if self._evaluator == "full" else (self._acceptance(),)
+        return replace(found, doubts=(*doubts, *own), actions=actions)
+
+    def _acceptance(self) -> Doubt:
+        (_, mean), p_value = self._accepted.worst_of(slice(None)), self._accepted.p_value
+        often = f"{mean:.2f} times as often as stated"
+        return Doubt(
+            "Acceptance: what a policy would have played was logged as often as stated",
+            p_value < SURE,
+            f"{self._spec.label}: {often}; p = {p_value:.2g}",
+            f"what it would have played was logged {often}",
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which rewards lie: as declared, or as seen."""
+        return self._range or self._seen
 
     def _estimates(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
-        bounds = self._range or self._seen
+        bounds = self.bounds
         if self._evaluator == "full":
             width = bounds[1] - bounds[0]
             ends = {"reward": bounds, "baseline": bounds, "gain": (-width, width)}

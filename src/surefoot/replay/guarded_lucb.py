@@ -38,7 +38,8 @@ class GuardedLUCB:
         wished = self._learner.decide(rows)
         self._learner.abandon(wished)
         decision = self._guard.decide(baseline=baseline, proposal=wished.action)
-        is_learner = decision.source == "learner" and wished.action != baseline
+        # Where both would play the same there is no coin, and the learner has what it wished for.
+        is_learner = decision.source == "learner" or wished.action == baseline
         row = int(wished.action if is_learner else baseline)
         return GuardedChoice(row, "learner" if is_learner else "baseline", rows[row], decision)
 

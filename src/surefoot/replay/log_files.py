@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError, LogError
-from surefoot.experiment.feature_names import column_names
+from surefoot.experiment.feature_names import ALWAYS, column_names
 from surefoot.hints import nearest
 from surefoot.linear.encoding import Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import map_of
@@ -103,6 +103,7 @@ class TableLog(Log):
         width = self.encoder.dim
         self.phi = map_of(self.actions, width, action_features)
         self._maker = RowMaker(self.phi, width)
+        self.blocks = self._maker.blocks
         self.dim, self.feature_bound = self.phi.dim, self.phi.bound * (1 + 1e-9)
 
     def _read_baseline(self, baseline: str) -> int | None:
@@ -129,6 +130,11 @@ class TableLog(Log):
         if self._maker is None:
             return super().weight_names
         return column_names(self.phi, self.actions, self.encoder)
+
+    @property
+    def context_names(self) -> list[str]:
+        """What each column of `contexts` holds."""
+        return [ALWAYS, *self.encoder.names] if self.blocks else super().context_names
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order; bad rows are counted afresh."""

@@ -93,7 +93,7 @@ class RowReader:
         return LoggedRounds(
             check.lines,
             actions,
-            check.number(columns.reward) if columns.reward else np.ones(check.table.height),
+            check.reward(columns.reward) if columns.reward else np.ones(check.table.height),
             read_propensities(check, columns.propensity),
             baselines,
             self._read_contexts(check),

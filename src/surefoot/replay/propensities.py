@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from surefoot.arrays import Vector
 from surefoot.errors import EvidenceError, LogError
 from surefoot.replay.batch import Batch, Log, span
-from surefoot.replay.diagnostics import SURE
+from surefoot.replay.covariate_balance import CovariateBalance
+from surefoot.replay.diagnostics import SURE, Doubt
 from surefoot.replay.importance_weighting import weights
+from surefoot.replay.intervals import Estimate, WeightedMean
 from surefoot.replay.propensity_model import EstimatedLog, shares_of
 from surefoot.replay.replayed_policy import Declared
-from surefoot.replay.sample_ratio import SampleRatio
 
 ENOUGH = 1_000  # rounds that a thinned log should leave
 STEPS = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 481)])
@@ -33,9 +34,8 @@ class Propensities:
         self._uniform = 1.0 / len(log.actions) if uniform else None
         self._rng, self._draws = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         self._log, self.is_logged, self._rows = log, log.follows_log, 0
-        # How often an action should have been played is not known where it was not always offered.
-        is_tested = self._uniform and evaluator != "full" and not log.has_offers
-        self._ratio = SampleRatio(len(log.actions), self._uniform) if self._uniform and is_tested else None
+        self._balance: CovariateBalance | None = None
+        self._earned = [WeightedMean() for _ in log.actions]
         self.least = self.kept = self._uniform or 1.0
         self._is_rejection = evaluator == "rejection"
         if evaluator == "full":
@@ -66,6 +66,8 @@ class Propensities:
                 "A logged baseline is a distribution over all actions, but this log offers others in every row. Name "
                 "today's action (`baseline`), or map a column (`--baseline-column`)."
             )
+        if not isinstance(log, EstimatedLog):
+            self._balance = CovariateBalance(log.actions, log.context_names, self.least)
         self.kept = self._read_kept()
         self._shares = self._read_shares(evaluator) if self.is_logged else None
 
@@ -103,8 +105,15 @@ class Propensities:
         """The batch with a baseline in every row: the one it has, or a draw from the logged distribution."""
         start = self._rows
         self._rows += len(batch)
-        if self._ratio is not None:
-            self._ratio.add(batch.actions, self.of(batch))
+        given = self.of(batch)
+        if self._balance is not None:
+            self._balance.add(self._log.contexts(batch), batch.actions, given, batch.offered)
+        for action, mean in enumerate(self._earned):
+            if batch.rewards.shape[1] > 1:
+                mean.add(batch.rewards[:, action], np.ones(len(batch)))
+            else:
+                rows = batch.actions == action
+                mean.add(batch.rewards[rows, 0], 1.0 / given[rows])
         if not self.is_logged:
             return batch
         if isinstance(self._log, EstimatedLog):
@@ -119,22 +128,27 @@ class Propensities:
         """What a row counts for the baseline: all alike where what was logged is the baseline."""
         return np.ones(len(batch)) if self.is_logged else weights(batch.actions, batch.baselines, given)
 
-    def finish(self) -> None:
-        """Raise if actions were declared to have had the same chance and had not."""
-        if self._ratio is None or self._ratio.p_value >= SURE:
-            return
-        action, mean = self._ratio.worst
-        raise EvidenceError(
-            f"All actions must have had the same chance (`uniform`), but {self._log.actions[action]!r} was played "
-            f"{mean:.2f} times as often as that: p = {self._ratio.p_value:.2g}. Map a propensity column, or have them "
-            "estimated (`estimate_propensities`, `--estimate-propensities`)."
-        )
+    def earned(self, level: float, bounds: tuple[float, float]) -> dict[str, Estimate]:
+        """What each action earns on average, over all contexts."""
+        named = zip(self._log.actions, self._earned, strict=True)
+        return {action: mean.interval(level, bounds) for action, mean in named}
+
+    def finish(self) -> tuple[Doubt, ...]:
+        """What speaks against the propensities; raise if actions were said to have had the same chance and had not."""
+        if self._balance is None:
+            return (self._log.doubt,) if isinstance(self._log, EstimatedLog) else ()
+        p_value, action, mean = self._balance.of_actions
+        if self._uniform is not None and p_value < SURE:
+            raise EvidenceError(
+                f"All actions must have had the same chance (`uniform`), but {action!r} was played {mean:.2f} times as "
+                f"often as that: p = {p_value:.2g}. Map a propensity column, or have them estimated "
+                "(`estimate_propensities`, `--estimate-propensities`)."
+            )
+        return (self._balance.doubt,)
 
     def of(self, batch: Batch) -> Vector:
         """The chance of each logged action."""
-        if self._uniform is None:
-            return batch.propensities
-        return np.full(len(batch), self._uniform) if batch.offered is None else 1.0 / batch.offered.sum(axis=1)
+        return batch.propensities if self._uniform is None else batch.even_chances(len(self._log.actions))
 
     def usable(self, given: Vector) -> NDArray[np.bool_]:
         """Rows that rejection may look at: thinned so that every action has the same chance."""

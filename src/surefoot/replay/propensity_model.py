@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import EvidenceError
 from surefoot.replay.batch import BadRows, Batch, Log
-from surefoot.replay.diagnostics import PROPENSITIES_LOGGED, Doubt
+from surefoot.replay.covariate_balance import PROPENSITIES_STATED
+from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.linearity import is_set_aside
 
 FIT_NUMBERS = 4_000_000  # features in memory while a half is fitted
 STEPS, CLOSE = 200, 1e-6
+FITS = 0.05  # how far the mean weight of an action may be from 1 where the model fits
 LEAST = 0.01  # a chance below this is taken as this: weights of a hundred are as much as an estimate can carry
 PROPENSITIES_ESTIMATED = "Propensities: nothing but the logged context decided both the action and the reward"
 
@@ -72,7 +74,7 @@ class EstimatedLog(Log):
                 "propensity column, or say that all offered ones had the same chance (`uniform`, `--uniform`)."
             )
         self._log, self.name, self.actions, self.dim = log, log.name, log.actions, log.dim
-        self.context, self.left_out = log.context, log.left_out
+        self.context, self.left_out, self.blocks = log.context, log.left_out, log.blocks
         self.feature_bound, self.rows, self.follows_log = log.feature_bound, log.rows, log.follows_log
         self._models = _fitted(log)
         self._weights, self._used = np.zeros(len(log.actions)), 0
@@ -92,6 +94,11 @@ class EstimatedLog(Log):
     def weight_names(self) -> list[str]:
         """What each weight of theta belongs to."""
         return self._log.weight_names
+
+    @property
+    def context_names(self) -> list[str]:
+        """What each column of `contexts` holds."""
+        return self._log.context_names
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order."""
@@ -116,7 +123,9 @@ class EstimatedLog(Log):
             f"estimated from {low:.3g} to {high:.3g}; mean weights of actions {means.min():.3g} to {means.max():.3g} "
             "(1 where the model fits); what the log does not show cannot be tested, and intervals are too narrow by it"
         )
-        return Doubt(PROPENSITIES_ESTIMATED, True, seen)
+        off = max(abs(means - 1))
+        weighed = f", by which actions weigh {means.min():.2f} to {means.max():.2f}, not 1" if off > FITS else ""
+        return Doubt(PROPENSITIES_ESTIMATED, True, seen, f"propensities are estimates{weighed}")
 
 
 def estimate_propensities(log: Log) -> EstimatedLog:
@@ -153,7 +162,7 @@ def with_estimates(doubts: Sequence[Doubt], log: Log) -> tuple[Doubt, ...]:
     """The doubts about a log, with the one that estimated propensities bring in place of the test of logged ones."""
     if not isinstance(log, EstimatedLog):
         return tuple(doubts)
-    return (*(doubt for doubt in doubts if doubt.assumption != PROPENSITIES_LOGGED), log.doubt)
+    return (*(doubt for doubt in doubts if doubt.assumption != PROPENSITIES_STATED), log.doubt)
 
 
 def _fitted(log: Log) -> tuple[ActionModel, ActionModel]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replayed_policy import LEARNER
 from surefoot.simulation.policy_specs import Spec
@@ -23,7 +24,8 @@ class ReplayOutcome:
 
     Earned and owed agree by definition where the baseline was played. `free_from` is the round after the last baseline
     round, or None where the baseline still plays in the last fifth. `alarm` is the round in which data contradicted
-    what was declared, and the line of the log: from there on a policy with a floor plays the baseline.
+    what was declared, and the line of the log: from there on a policy with a floor plays the baseline. `doubts` are
+    about what the estimates rest on, and `actions` has what each action earned over all contexts.
     """
 
     spec: Spec
@@ -37,6 +39,8 @@ class ReplayOutcome:
     estimates: Mapping[str, Mapping[str, Estimate]]
     curves: Mapping[str, Vector] = field(repr=False)
     alarm: tuple[int, int] | None = None
+    doubts: tuple[Doubt, ...] = ()
+    actions: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def main(self) -> Mapping[str, Estimate]:

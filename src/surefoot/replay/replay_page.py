@@ -70,6 +70,12 @@ def estimate_table(outcomes: Sequence[ReplayOutcome]) -> Html:
     return _table("All estimates", ("Policy", "Estimator", "Reward", "Baseline", "Lift"), rows)
 
 
+def action_table(outcomes: Sequence[ReplayOutcome]) -> Html:
+    """What each action earned."""
+    rows = [(name, shown(earned), f"{earned.rows:,}") for name, earned in outcomes[0].actions.items()]
+    return _table("Actions", ("Action", "Earned on average", "Rows"), rows)
+
+
 def assumptions(outcomes: Sequence[ReplayOutcome]) -> Html:
     """What the numbers rest on."""
     return bullets(ASSUMES[outcomes[0].evaluator])
@@ -77,8 +83,6 @@ def assumptions(outcomes: Sequence[ReplayOutcome]) -> Html:
 
 def doubts_table(doubts: Sequence[Doubt]) -> Html:
     """What the log says against the assumptions."""
-    if not doubts:
-        return tag("p", "Not looked at: the settings were declared, not fitted.")
     rows = [row(_doubt(doubt), doubt.assumption, doubt.seen) for doubt in doubts]
     return table("Assumptions", ("", "Assumption", "Seen in the log"), rows)
 

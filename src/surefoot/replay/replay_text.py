@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.guarded_lucb import GUARD
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.scalars import precisely
 
+MOST_DECIMALS, FEWEST_DECIMALS = 9, 3
 HEADS = (
     "Policy",
     "Lift",
@@ -39,7 +41,9 @@ def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
     ]
 
 
-def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = None) -> tuple[str, bool] | None:
+def verdict_of(
+    outcomes: Sequence[ReplayOutcome], *, per_day: float | None = None, doubts: Sequence[Doubt] = ()
+) -> tuple[str, bool] | None:
     """Whether it pays and the floors held, and whether that is good news; None where no policy has a floor.
 
     Parameters
@@ -48,6 +52,9 @@ def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = Non
         What `replay` returned.
     per_day : float, optional
         Rounds of your traffic a day, by which the wait is told in days.
+    doubts : sequence of Doubt
+        What else speaks against the log, such as the doubts of `fit_baseline`. One that bears on the estimates, here or
+        in the outcomes, is in the verdict's first sentence, which then does not say whether it pays.
 
     Returns
     -------
@@ -67,17 +74,38 @@ def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = Non
     if not active:
         return " ".join(["The learner was never let in: no lift, and nothing at risk.", *alarms]), False
     best = max(active, key=_promise)
-    broken = ", ".join(
-        f"{outcome.spec.label} ({below(outcome)} of {outcome.rounds:,} rounds)"
-        for outcome in kept
-        if _is_broken(outcome)
-    )
-    floors = "Every policy with a floor stayed above it."
-    if broken:
-        floors = f"By the rewards received, which scatter around their means, below the floor at times: {broken}."
+    reasons = reasons_of([*doubts, *best.doubts])
     idle = ", ".join(outcome.spec.label for outcome in kept if not outcome.learner_rounds)
-    said = [pays(best, per_day), floors, *([f"Never let in: {idle}."] if idle else []), *alarms]
-    return " ".join(said), best.main["gain"].low > 0 and not broken and not alarms
+    said = [pays(best, per_day, reasons), *_floors(kept), *([f"Never let in: {idle}."] if idle else []), *alarms]
+    is_broken = any(_is_broken(outcome) for outcome in kept)
+    return " ".join(said), best.main["gain"].low > 0 and not is_broken and not alarms and not reasons
+
+
+def reasons_of(doubts: Sequence[Doubt]) -> list[str]:
+    """Why the estimates cannot be relied on."""
+    return [doubt.consequence for doubt in once(doubts) if doubt.is_doubtful and doubt.consequence]
+
+
+def once(doubts: Sequence[Doubt]) -> list[Doubt]:
+    """Each assumption once, doubtful if any of these is: several passes and policies may have looked at the same."""
+    found: dict[str, Doubt] = {}
+    for doubt in doubts:
+        if doubt.assumption not in found or doubt.is_doubtful > found[doubt.assumption].is_doubtful:
+            found[doubt.assumption] = doubt
+    return list(found.values())
+
+
+def _floors(kept: Sequence[ReplayOutcome]) -> list[str]:
+    """What is said of the floors; as the table counts them."""
+    left = [outcome for outcome in kept if any(outcome.below.values())]
+    if not left:
+        return ["Every policy with a floor stayed above it."]
+    counted = ", ".join(
+        f"{outcome.spec.label} ({below(outcome)} of {outcome.rounds:,} rounds"
+        f"{'' if _is_broken(outcome) else ', and above it in the end'})"
+        for outcome in left
+    )
+    return [f"By the rewards received, which scatter around their means, below the floor at times: {counted}."]
 
 
 def _promise(outcome: ReplayOutcome) -> tuple[float, float]:
@@ -94,20 +122,21 @@ def _is_broken(outcome: ReplayOutcome) -> bool:
     return bool(outcome.curves["earned"][-1] < (1 - outcome.spec.alpha) * outcome.curves["owed"][-1])
 
 
-def pays(outcome: ReplayOutcome, per_day: float | None = None) -> str:
+def pays(outcome: ReplayOutcome, per_day: float | None = None, reasons: Sequence[str] = ()) -> str:
     """Whether a policy earns more than the baseline, how sure that is, and from when on it plays alone."""
     gain, baseline = outcome.main["gain"], outcome.main["baseline"]
     if not math.isfinite(gain.value):
         return f"The log cannot say whether {outcome.spec.label} pays: too few rows were played as it would have."
-    answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
     share = f", {gain.value / baseline.value:+.1%} of the baseline's" if baseline.value > 0 else ""
+    value, low, high = digits(gain, signed=True)
+    lift = f"{value} a round{share} ({low} to {high})"
+    if reasons:
+        return f"Doubtful: {outcome.spec.label} shows a lift of {lift}, but {'; and '.join(reasons)}."
+    answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
     free = "" if outcome.free_from is None else f"; on its own from round {outcome.free_from:,}"
     if free and per_day is not None and outcome.free_from is not None:
         free += f", after {outcome.free_from / per_day:.3g} days of your traffic"
-    return (
-        f"{answer}: {outcome.spec.label} has a lift of {gain.value:+.4f} a round{share} "
-        f"({gain.low:+.4f} to {gain.high:+.4f}), {precisely(gain.level)} sure{free}."
-    )
+    return f"{answer}: {outcome.spec.label} has a lift of {lift}, {precisely(gain.level)} sure{free}."
 
 
 def alarm(outcome: ReplayOutcome) -> str:
@@ -127,11 +156,18 @@ def below(outcome: ReplayOutcome) -> str:
     return ", ".join(f"{number:,} (α = {alpha:g})" for alpha, number in outcome.below.items()) or "–"
 
 
+def digits(estimate: Estimate, *, signed: bool = False) -> tuple[str, str, str]:
+    """A number and the ends of its interval, with as many decimals as show two digits of how wide that is."""
+    width = (estimate.high - estimate.low) / 2
+    size = width if math.isfinite(width) and width > 0 else abs(estimate.value) / 100
+    decimals = min(max(1 - math.floor(math.log10(size)), 0), MOST_DECIMALS) if size > 0 else FEWEST_DECIMALS
+    form = f"{'+' if signed else ''}.{decimals}f"
+    return format(estimate.value, form), format(estimate.low, form), format(estimate.high, form)
+
+
 def shown(estimate: Estimate, *, signed: bool = False) -> str:
     """A number with its interval."""
     if not math.isfinite(estimate.value):
         return "–"
-    sign = "+" if signed else ""
-    if not math.isfinite(estimate.low):
-        return f"{estimate.value:{sign}.4f} (no interval)"
-    return f"{estimate.value:{sign}.4f} [{estimate.low:{sign}.4f}, {estimate.high:{sign}.4f}]"
+    value, low, high = digits(estimate, signed=signed)
+    return f"{value} [{low}, {high}]" if math.isfinite(estimate.low) else f"{value} (no interval)"

@@ -7,6 +7,7 @@ up again from the rewards, as the audit does; the rest is arithmetic, and `suref
 
 import math
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 from surefoot.errors import ProofError
 from surefoot.safety.bank import RATE_GRID
@@ -32,7 +33,7 @@ class BankProof(Value, frozen=True):
     share : float
         The probability with which the round plays the proposal; 0 for a round that is paid for already.
     log_wealth : tuple of float
-        Of every rate of the grid: sum of ln(1 + rate g) over the rounds that have entered.
+        Of every rate of the grid: what its bets on the rounds that have entered have made of 1.
     bound : float
         L, a lower bound of the slack of these rounds.
     owed : float
@@ -128,8 +129,7 @@ class GuardProof(Value, frozen=True):
             try:
                 _check_numbers(bank)
                 _check_bound(bank)
-                # A free share is safe whatever the bank holds, even if that is below 0.
-                is_paid = bank.cost == 0.0 or bank.available >= bank.cost
+                is_paid = _is_paid(bank)
             except (ArithmeticError, TypeError, ValueError) as error:
                 # A proof may come from anywhere, with numbers that no bank has.
                 raise ProofError(f"The bank of {bank.metric!r} cannot be computed with: {error!r:.80}.") from None
@@ -151,6 +151,24 @@ def _check_numbers(bank: BankProof) -> None:
     is_promise = abs(bank.sign) == 1.0 and 0.0 < bank.alpha < 1.0 and 0.0 < bank.delta < 1.0
     if not (is_promise and 0.0 <= bank.low <= bank.most <= 1.0 and 0.0 <= bank.share < 1.0):
         raise ProofError(f"The bank of {bank.metric!r} must be about a floor or a ceiling, but is not.")
+
+
+def _is_paid(bank: BankProof) -> bool:
+    """Whether the bank can pay the round, in exact fractions: one that is short by a rounding cannot."""
+    share, alpha, low, most = map(Fraction, (bank.share, bank.alpha, bank.low, bank.most))
+    is_floor = bank.sign > 0.0
+    if share == 0:
+        return True
+    if bank.is_played:
+        cost = (1 - alpha) * most - low if is_floor else 1 - (1 + alpha) * low
+    else:
+        weight = alpha - share if is_floor else alpha + share
+        cost = -((share * low if is_floor else -share) + min(weight * low, weight * most))
+    bound, reserve, owed, coins, carried = map(
+        Fraction, (bank.bound, bank.reserve, bank.owed, bank.coins, bank.carried)
+    )
+    # A free share is safe whatever the bank holds, even if that is below 0.
+    return cost <= 0 or cost <= max(bound + reserve - owed - coins, carried)
 
 
 def _check_bound(bank: BankProof) -> None:

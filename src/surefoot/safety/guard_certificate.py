@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp
+from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp, read_banks
 from surefoot.safety.bank import RATES
 from surefoot.safety.bank_proof import BankProof, GuardProof
 from surefoot.values import Value
@@ -26,7 +26,7 @@ class GuardCertificate(Value, frozen=True):
     is_held : bool
         Whether the baseline was to be played whatever is allowed.
     is_same : bool
-        Whether the proposal was the baseline's own action.
+        Whether proposal and baseline were the same action.
 
     Examples
     --------
@@ -80,10 +80,8 @@ def explain_share(
     """The reason for a guard's decision, in one sentence; `source` says what the coin chose."""
     if is_held:
         return f"Played the baseline, as asked: a share of {allowed:.3g} would have been allowed."
-    if is_same:
-        return "Played the baseline: the proposal is the same action."
     if share == 0.0:
-        return f"Played the baseline: {binds!r} allows no share yet."
+        return without_share(allowed, binds, is_same=is_same)
     above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
     chosen = "" if source is None else f", and the coin chose the {source}"
     return (
@@ -92,25 +90,33 @@ def explain_share(
     )
 
 
+def without_share(allowed: float, binds: str, *, is_same: bool) -> str:
+    """Why a proposal had no share, in a sentence."""
+    if is_same:
+        return "Played the baseline, which is what was proposed: there is nothing to decide."
+    if allowed <= 0.0:
+        return f"Played the baseline: {binds!r} allows no share yet."
+    return f"Played the baseline: the proposal was given no share of the {allowed:.3g} that {binds!r} allows."
+
+
 def certified(
     names: tuple[str, ...],
     metrics: Sequence[MetricSettings],
-    banks: Sequence[Bank],
+    snapshot: bytes,
     share: float,
     is_held: bool,
     is_charged: bool = True,
     is_same: bool = False,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
+    banks = read_banks(snapshot)
     shares = [allowed(*pair) for pair in zip(metrics, banks, strict=True)]
-    evidence = partial(_prove, names, metrics, banks, share if is_charged else 0.0)
-    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held, is_same)
+    evidence = partial(_prove, names, metrics, snapshot, share if is_charged else 0.0)
+    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held, is_same=is_same)
 
 
-def _prove(
-    names: tuple[str, ...], metrics: Sequence[MetricSettings], banks: Sequence[Bank], share: float
-) -> GuardProof:
-    each = zip(names, metrics, banks, strict=True)
+def _prove(names: tuple[str, ...], metrics: Sequence[MetricSettings], snapshot: bytes, share: float) -> GuardProof:
+    each = zip(names, metrics, read_banks(snapshot), strict=True)
     return GuardProof(tuple(_bank_proof(name, told, bank, share) for name, told, bank in each))
 
 

@@ -18,6 +18,7 @@ from surefoot.linear.ellipsoid import EPS
 from surefoot.policies import Decision, Guard, SafeLUCB
 from surefoot.policies.base_policy import Round
 from surefoot.policies.decision import Source, check_recalled, round_of
+from surefoot.policies.guard import SHARE
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.orders import TRY
@@ -489,13 +490,14 @@ class LeasedGuard(Guard):
 
     def _play(self, *args: Any) -> GuardDecision:
         decision = super()._play(*args)
-        # What a round was booked by is of no use here, and would differ where the bank of an old lease is gone.
-        self._settlement.played(decision.round, bytes(8 * self._feature_size()), decision.source == "learner")
+        # What else a round is booked by is of no use here, and would differ where the bank of an old lease is gone.
+        rest = bytes(8 * (self._feature_size() - 1))
+        self._settlement.played(decision.round, SHARE.pack(decision.share) + rest, decision.source == "learner")
         return decision
 
-    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
+    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
         """Count it: it enters where the shards meet."""
-        self.booked.add(reward, is_learner=is_learner)
+        self._count_booked(record, reward, is_learner)
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), "is_leased": self._is_leased, "settled": [list(one) for one in self._settled]}

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.core.native_guard import Bank, GuardBooks, available
+from surefoot.core.native import Bank, GuardBooks, available
 from surefoot.errors import ConfigError, InputError, ProofError
 from surefoot.linear.ellipsoid import EPS, Ball, Ellipsoid
 from surefoot.policies import Guard, SafeLUCB
@@ -397,8 +397,8 @@ def _question_of(rounds: Sequence[RowsHanded], alpha: float, dim: int) -> tuple[
 
 def _costs(plan: bytes) -> Amounts:
     """What a round of a guard may cost at its worst, of each metric."""
-    _, *settled_by = np.frombuffer(plan).tolist()  # of each metric its balance, its worst, and two predictions
-    return tuple(settled_by[1::4])
+    _, *settled_by = np.frombuffer(plan).tolist()  # of each metric its worst, and what is expected of both sides
+    return tuple(settled_by[::5])
 
 
 def proof_record(proof: Proof, *, with_sets: bool) -> events.ProofRecord:

@@ -7,14 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from surefoot.arrays import positive
+from surefoot.arrays import Vector, positive
 from surefoot.errors import ConfigError
-from surefoot.policies.guard import Guard
+from surefoot.policies.guard import Goal, Guard
 from surefoot.simulation.guard_simulation import GuardOutcome, simulate_guard
 from surefoot.simulation.workers import Where, completed, workers_on
+from surefoot.theory import GuardLimit, guard_limit
 
 MOST_ROUNDS = 200_000  # simulated; a longer plan is extrapolated from there
+EDGE = 1e-6  # means this close to 0 or 1 are as good as there
 RARE = 0.05  # means up to which what happens depends on the number of rewards, and not on that of rounds
 
 
@@ -35,7 +38,10 @@ class GuardRollout:
     share : float
         The learner's share at the end.
     baseline_rounds : float
-        Rounds that the baseline kept.
+        Rounds that the baseline kept, of those in which both sides differ.
+    proved_rounds, limit_rounds : float
+        So many it must keep under every guard: at least, by a theorem, and on the best schedule that was computed
+        (`surefoot.theory.guard_limit`).
     gained, gained_share : float
         What was earned beyond the baseline, and as a share of its reward.
     broken : int
@@ -56,6 +62,8 @@ class GuardRollout:
     most_day_slow: float
     share: float
     baseline_rounds: float
+    proved_rounds: float
+    limit_rounds: float
     gained: float
     gained_share: float
     broken: int
@@ -74,6 +82,8 @@ def plan_guard(
     alphas: Sequence[float],
     delta: float,
     days: float = 30,
+    agreement: float = 0.0,
+    goal: Goal = "earn",
     runs: int = 100,
     seed: int = 0,
     on: Where = None,
@@ -95,6 +105,10 @@ def plan_guard(
     days : float
         How far to look ahead. At most 200,000 rounds are simulated: where rewards are rare, each of them stands for
         several with as many rewards together, and what lies beyond is extrapolated.
+    agreement : float
+        The share of the rounds in which the proposal equals the baseline; both means are of the others.
+    goal : {"earn", "save"}
+        Of the guard.
     runs, seed : int
         Of the simulation.
     on : str or concurrent.futures.Executor, optional
@@ -124,26 +138,60 @@ def plan_guard(
             f"Mean rewards must lie between 0 and 1, but got {baseline_reward=} and {learner:g} with a lift of {lift}. "
             "Divide rewards by the highest one."
         )
+    if not 0.0 <= agreement < 1.0:
+        raise ConfigError(f"`0 <= agreement < 1` must hold, but got {agreement!r}. It is a share of the rounds.")
     traffic = max(1.0, per_day * days)
     each = max(1.0, min(traffic / MOST_ROUNDS, RARE / max(learner, baseline_reward)))
     rounds = min(MOST_ROUNDS, math.ceil(traffic / each))
     means = (each * learner, each * baseline_reward)
-    tasks = [partial(_simulated, alpha, delta, means, rounds=rounds, runs=runs, seed=seed) for alpha in alphas]
+    tasks = [
+        partial(_simulated, Guard(alpha=alpha, delta=delta, goal=goal), means, agreement, rounds, runs, seed)
+        for alpha in alphas
+    ]
     with workers_on(on) as executor:
         found = dict(completed(executor, tasks))
-    answers = (_answer(alpha, found[at], means, per_day / each, traffic / each) for at, alpha in enumerate(alphas))
-    return [replace(answer, baseline_rounds=each * answer.baseline_rounds) for answer in answers]
+    learner, baseline = (min(max(mean, EDGE), 1.0 - EDGE) for mean in means)
+    limits = [
+        guard_limit(
+            learner=learner,
+            baseline=baseline,
+            alpha=alpha,
+            delta=delta,
+            rounds=math.ceil(traffic / each),
+            agreement=agreement,
+        )
+        for alpha in alphas
+    ]
+    answers = (
+        _answer(alpha, found[at], limits[at], means, per_day / each, traffic / each, agreement)
+        for at, alpha in enumerate(alphas)
+    )
+    return [_times(answer, each) for answer in answers]
 
 
 def _simulated(
-    alpha: float, delta: float, means: tuple[float, float], *, rounds: int, runs: int, seed: int
+    guard: Guard, means: tuple[float, float], agreement: float, rounds: int, runs: int, seed: int
 ) -> GuardOutcome:
-    guard = Guard(alpha=alpha, delta=delta)
-    return simulate_guard(guard, lambda t, share, rng: means, rounds=rounds, runs=runs, seed=seed)
+    def world(t: int, share: Vector, rng: np.random.Generator) -> tuple[float, float, NDArray[np.bool_]]:
+        return *means, rng.random(share.size) < agreement
+
+    return simulate_guard(guard, world, rounds=rounds, runs=runs, seed=seed)
+
+
+def _times(answer: GuardRollout, each: float) -> GuardRollout:
+    """Rounds of which each stands for several, counted one by one."""
+    names = ("baseline_rounds", "proved_rounds", "limit_rounds")
+    return replace(answer, **{name: each * getattr(answer, name) for name in names})
 
 
 def _answer(
-    alpha: float, outcome: GuardOutcome, means: tuple[float, float], per_day: float, traffic: float
+    alpha: float,
+    outcome: GuardOutcome,
+    limit: GuardLimit,
+    means: tuple[float, float],
+    per_day: float,
+    traffic: float,
+    agreement: float,
 ) -> GuardRollout:
     """`means` are those of a simulated round, of which there are `per_day`, and `traffic` in all."""
     rounds, (learner, baseline) = outcome.shares.size, means
@@ -153,7 +201,8 @@ def _answer(
         kept = float(np.quantile(outcome.kept_from[level], quantile, method="higher"))
         return math.inf if kept >= rounds else kept / per_day
 
-    late, rest = float(outcome.shares[-math.ceil(rounds / 10) :].mean()), max(0.0, traffic - rounds)
+    late = float(outcome.shares[-math.ceil(rounds / 10) :].mean())
+    rest = max(0.0, traffic - rounds) * (1.0 - agreement)
     gained = float((outcome.earned - outcome.owed).mean()) + rest * late * (learner - baseline)
     return GuardRollout(
         alpha=alpha,
@@ -162,6 +211,8 @@ def _answer(
         most_day_slow=day(0.9, 0.9),
         share=float(outcome.shares[-1]),
         baseline_rounds=float(outcome.baseline_rounds.mean()) + rest * (1.0 - late),
+        proved_rounds=limit.proved,
+        limit_rounds=limit.computed,
         gained=gained,
         gained_share=gained / (baseline * max(traffic, rounds)),
         broken=outcome.broken,

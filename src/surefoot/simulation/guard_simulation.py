@@ -1,7 +1,8 @@
 """Guards in simulated worlds: many runs at once, each round compiled, with means that may know the share.
 
 A world is a function of the round, the shares of all runs and a random generator; it answers with the means of both
-sides. So it may drift, and an adversary may look at the share before it chooses, but not at the coin.
+sides and, if it likes, with whether they agree. So it may drift, and an adversary may look at the share before it
+chooses, but not at the coin.
 """
 
 from collections.abc import Callable
@@ -11,12 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Matrix, Vector, count
+from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.core.native import GuardRuns
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Guard
 
-Means: TypeAlias = tuple[Any, Any]
+Means: TypeAlias = tuple[Any, Any] | tuple[Any, Any, Any]
 GuardWorld: TypeAlias = Callable[[int, Vector, np.random.Generator], Means]
 
 
@@ -27,7 +28,7 @@ class GuardOutcome:
     Attributes
     ----------
     baseline_rounds : ndarray
-        Of each run: how many rounds the baseline kept, coins averaged.
+        Of each run: how many of the rounds in which both sides differ the baseline kept, coins averaged.
     kept_from : dict of float to ndarray
         For the shares 0.5 and 0.9, the round from which on each run had them until its end; the number of rounds where
         it did not have them then.
@@ -39,7 +40,7 @@ class GuardOutcome:
     earned, owed : ndarray
         Of each run: the mean reward of what was played, and of the baseline, of the first metric.
     shares : ndarray
-        The mean share of all runs, round by round.
+        The mean share of all runs, round by round: what a proposal that differs would have.
 
     Examples
     --------
@@ -70,7 +71,14 @@ class GuardOutcome:
 
 
 def simulate_guard(
-    guard: Guard, world: GuardWorld, *, rounds: int, runs: int, seed: int = 0, delay: int = 0, binary: bool = True
+    guard: Guard,
+    world: GuardWorld,
+    *,
+    rounds: int,
+    runs: int,
+    seed: int = 0,
+    delay: int = 0,
+    deviation: float | None = None,
 ) -> GuardOutcome:
     """Run a guard many times in a world whose means are known.
 
@@ -80,15 +88,17 @@ def simulate_guard(
         A new guard; its schedule, units and windows are not simulated.
     world : callable
         Given the round, the share of every run and a generator, returns the means of the learner and of the baseline,
-        in units of the highest reward: numbers, or arrays of shape (runs,) or (runs, metrics).
+        in units of the highest reward: numbers, or arrays of shape (runs,) or (runs, metrics). A third, one for all or
+        of shape (runs,), says where the proposal equals the baseline.
     rounds, runs : int
         How long, and how often.
     seed : int
         Of worlds, coins and rewards.
     delay : int
         Rounds after which a reward comes.
-    binary : bool
-        Whether rewards are 0 or the highest; otherwise they lie between, with half of the variance.
+    deviation : float, optional
+        The standard deviation of rewards, which then take two values between 0 and the highest; without it they are one
+        or the other.
 
     Returns
     -------
@@ -113,14 +123,16 @@ def simulate_guard(
     count("delay", delay, least=0, hint="It is the number of rounds after which a reward comes.")
     if guard.settings["schedule"] is not None:
         raise ConfigError("A guard with a `schedule` cannot be simulated: give it a `cap` instead.")
-    return _Runs(guard, world, rounds, runs, seed, delay, binary).outcome()
+    if deviation is not None:
+        positive("deviation", deviation, hint="It is the standard deviation of rewards.")
+    return _Runs(guard, world, rounds, runs, seed, delay, deviation).outcome()
 
 
 class _Runs:
     def __init__(
-        self, guard: Guard, world: GuardWorld, rounds: int, runs: int, seed: int, delay: int, binary: bool
+        self, guard: Guard, world: GuardWorld, rounds: int, runs: int, seed: int, delay: int, deviation: float | None
     ) -> None:
-        self.world, self.rounds, self.runs, self.binary = world, rounds, runs, binary
+        self.world, self.rounds, self.runs, self.deviation = world, rounds, runs, deviation
         self.rng = np.random.default_rng(seed)
         self.core = GuardRuns(guard.step_settings, runs=runs, delay=delay)
         metrics = guard.step_settings.metrics
@@ -144,28 +156,38 @@ class _Runs:
     def _round(self, t: int) -> None:
         self.core.share(self.share)
         # The world answers after the share and before the coin, as far as an adversary may look.
-        learner, baseline = (_columns(means, self.slack.shape) for means in self.world(t, self.share, self.rng))
+        of_learner, of_baseline, *agrees = self.world(t, self.share, self.rng)
+        learner, baseline = (_columns(means, self.slack.shape) for means in (of_learner, of_baseline))
+        differs = ~np.broadcast_to(np.asarray(agrees[0] if agrees else False, dtype=np.bool_), self.runs)
+        self._ask(t, differs)
+        self.share[~differs] = 0.0
         sides = self.rng.random(self.runs) < self.share
         self.core.step(self.share, sides, self._drawn(np.where(sides[:, None], learner, baseline)))
-        self._judge(t, sides, learner, baseline)
+        self._judge(sides, learner, baseline)
+
+    def _ask(self, t: int, differs: NDArray[np.bool_]) -> None:
+        """Count the shares of proposals that differ."""
+        self.shares[t] = self.share.mean()
+        self.baseline += differs * (1.0 - self.share)
+        for level, rounds in self.kept_from.items():
+            rounds[self.share < level] = t + 1
 
     def _drawn(self, means: Matrix) -> Matrix:
-        if self.binary:
-            return (self.rng.random(means.shape) < means).astype(np.float64)
-        # Halfway between the mean and a coin of that mean: the same mean, strictly inside of the bounds.
-        return 0.5 * means + 0.5 * (self.rng.random(means.shape) < means)
+        coins = (self.rng.random(means.shape) < means).astype(np.float64)
+        if self.deviation is None:
+            return coins
+        # Between the mean and a coin of that mean: the same mean, and less around it.
+        part = np.minimum(1.0, self.deviation / np.sqrt(np.maximum(means * (1.0 - means), 1e-12)))
+        drawn: Matrix = means + part * (coins - means)
+        return drawn
 
-    def _judge(self, t: int, sides: NDArray[np.bool_], learner: Matrix, baseline: Matrix) -> None:
+    def _judge(self, sides: NDArray[np.bool_], learner: Matrix, baseline: Matrix) -> None:
         counted = (sides.astype(np.float64) if self.is_played else self.share)[:, None]
         self.slack += self.sign * counted * learner + (self.alpha - self.sign * counted) * baseline
         self.worst = np.minimum(self.worst, (self.slack + self.reserve).min(axis=1))
         self.overclaim = np.maximum(self.overclaim, (self.core.held() - self.reserve - self.slack).max(axis=1))
-        self.baseline += 1.0 - self.share
         self.earned += self.share * learner[:, 0] + (1.0 - self.share) * baseline[:, 0]
         self.owed += baseline[:, 0]
-        self.shares[t] = self.share.mean()
-        for level, rounds in self.kept_from.items():
-            rounds[self.share < level] = t + 1
 
 
 def _columns(means: Any, shape: tuple[int, int]) -> Matrix:

@@ -196,8 +196,8 @@ class RewardsNeeded:
 
         r^2 / N_a + (1 - alpha)^2 / N_b <= kappa^2 / (2 ln(1/delta)),
 
-    where N_b counts as infinite if the baseline's mean is known. Until then an arm of which nothing else tells may have a
-    share alpha of the rounds. It is no limit: one look at a time that was fixed in advance needs about half as many.
+    where N_b counts as infinite if the baseline's mean is known. Until then an arm of which nothing else tells may have
+    a share alpha of the rounds. It is no limit: one look at a time that was fixed in advance needs about half as many.
     (docs/mathematics.md, "How many rewards these bounds need")
 
     lift: how much more than the baseline the arm pays, as a share

@@ -22,54 +22,16 @@ from surefoot import theory
 from surefoot.arrays import Vector, count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
+from surefoot.linear.features import Disjoint, FeatureMap, OneHot
 from surefoot.simulation.engine import Outcome, simulate
+from surefoot.simulation.plan_worlds import MappedWorld, PlanWorld
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Gaussian, RewardsNeeded
 from surefoot.simulation.workers import Where
-from surefoot.simulation.worlds import Baseline, Realisation, World
 
 FREE_FROM = 0.8  # a learner acts freely if the baseline was not played in the last fifth of the simulation
 KINDS = ("safe", "paper")
 MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolated from there
-
-
-@dataclass(frozen=True)
-class PlanWorld(World):
-    """Random actions of which one, the baseline, earns `baseline_reward` and the best one `lift` more, as a share."""
-
-    baseline: Baseline = field(default_factory=lambda: Baseline(action=0))
-    baseline_reward: float = 0.5
-    lift: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("baseline_reward", self.baseline_reward, hint="baseline_reward is what today's action earns.")
-        positive("lift", self.lift, hint="lift is how much more the best action earns; 0.1 is 10%.")
-
-    def realise(self, seed: np.random.SeedSequence) -> Realisation:
-        """Draw rows with positive means; scale them to the best reward, and make row 0 the baseline."""
-        rng, shared = self._parts(seed)
-        theta = rng.standard_normal(self.dim)
-        rows = rng.standard_normal((self.actions, self.dim))
-        # Mirrored instead of drawn again: as likely, and as many rows as were asked for.
-        rows[rows @ theta < 0] *= -1
-        best = self.baseline_reward * (1 + self.lift)
-        means = rows @ theta
-        theta = theta * (best / means.max())
-        means = rows @ theta
-        # The action whose reward is nearest becomes the baseline; stretching its row makes that exact.
-        order = np.argsort(-means, kind="stable")
-        # Never the best row itself, which has to earn `lift` more.
-        chosen = int(order[1:][np.argmin(np.abs(means[order[1:]] - self.baseline_reward))])
-        rows[chosen] *= self.baseline_reward / means[chosen]
-        rows[[0, chosen]] = rows[[chosen, 0]]
-        return Realisation(
-            rows=np.ascontiguousarray(rows),
-            theta=theta,
-            theta_bound=float(np.linalg.norm(theta)),
-            feature_bound=float(np.linalg.norm(rows, axis=1).max()),
-            **shared,
-        )
 
 
 @dataclass(frozen=True)
@@ -147,6 +109,8 @@ def plan(
     reward_range: tuple[float, float] | None = None,
     clicks: bool = False,
     policies: Sequence[str] = KINDS,
+    phi: FeatureMap | None = None,
+    theta_bound: float = 0.0,
     runs: int = 100,
     seed: int = 0,
     on: Where = None,
@@ -179,6 +143,11 @@ def plan(
         Whether rewards are 0 or 1; SafeLUCB is then told their bounds, and `noise` is that of a click for the others.
     policies : sequence of {"safe", "paper"}
         SafeLUCB, and the paper's CLUCB or, if the baseline's reward is not `known`, CLUCB2.
+    phi : FeatureMap, optional
+        How contexts become rows, if every action has a theta of its own (`Disjoint`, `OneHot`): what one action teaches
+        then says nothing of another. Otherwise all actions share one theta.
+    theta_bound : float
+        With `phi`, the bound that the policies are told, if it is above the length of theta.
     runs : int
         Number of simulated worlds.
     seed : int
@@ -203,7 +172,10 @@ def plan(
         raise ConfigError("`alphas` must hold at least one alpha.")
     positive("noise", noise, hint="noise is the standard deviation of a reward; 0.5 for clicks and sales.")
     rewards = Bernoulli() if clicks else Gaussian(noise)
-    world = PlanWorld(dim=dim, actions=actions, rewards=rewards, baseline_reward=baseline_reward, lift=lift)
+    told: dict[str, Any] = {"rewards": rewards, "baseline_reward": baseline_reward, "lift": lift}
+    world = PlanWorld(dim=dim, actions=actions, **told)
+    if isinstance(phi, Disjoint | OneHot):
+        world = MappedWorld(dim=phi.dim, actions=actions, phi=phi, theta_bound=theta_bound, **told)
     if clicks and baseline_reward * (1 + lift) > 1:
         raise ConfigError(
             f"`baseline_reward * (1 + lift) <= 1` must hold for clicks, but it is {baseline_reward * (1 + lift):g}. "

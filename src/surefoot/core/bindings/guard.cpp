@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,28 +23,33 @@ using namespace nb::literals;
 namespace surefoot {
 namespace {
 
+// The numbers of structs, one after the other.
+template <Saved Struct>
+nb::bytes bytes_of(const std::vector<Struct>& structs) {
+  return nb::bytes(structs.data(), structs.size() * sizeof(Struct));
+}
+
+// Raises ValueError if they are not so many.
+template <Saved Struct>
+std::vector<Struct> read_bytes(const char* saved, std::size_t size, std::size_t count, const char* what) {
+  if (size % sizeof(double) != 0) throw nb::value_error((std::string(what) + " must hold whole numbers").c_str());
+  check_size(size / sizeof(double), count * NumbersOf<Struct>().size(), what);
+  std::vector<Struct> structs(count);
+  std::memcpy(structs.data(), saved, count * sizeof(Struct));
+  return structs;
+}
+
 // A round as it is kept until its rewards come: its share, then of each metric what it is settled by.
 struct Record {
   double share;
   std::vector<Booked> booked;
-};
 
-nb::bytes bytes_of(const Record& record) {
-  std::vector<double> numbers{record.share};
-  for (const Booked& one : record.booked) {
-    numbers.insert(numbers.end(), {one.balance, one.worst, one.baseline, one.learner});
+  Record(const nb::bytes& kept, std::size_t metrics) {
+    const std::size_t first = std::min(kept.size(), sizeof(double));
+    booked = read_bytes<Booked>(kept.c_str() + first, kept.size() - first, metrics, "What a round is settled by");
+    if (first == sizeof(double)) std::memcpy(&share, kept.c_str(), first);
   }
-  return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
-}
-
-// Raises ValueError if it is not of so many metrics.
-Record read_record(const VectorIn& numbers, std::size_t metrics) {
-  const std::size_t each = NumbersOf<Booked>().size();
-  check_size(numbers.size(), 1 + metrics * each, "A round");
-  Record record{numbers(0), std::vector<Booked>(metrics)};
-  for (std::size_t i = 0; i < metrics; ++i) record.booked[i] = read<Booked>(numbers.data() + 1 + i * each);
-  return record;
-}
+};
 
 // The settings, banks and lifts of one guard.
 struct GuardBooks {
@@ -56,22 +63,25 @@ struct GuardBooks {
 
   double share() const { return share_of(settings.metrics, banks, settings.ramp, settings.largest_share); }
 
-  nb::bytes plan(double share, const std::optional<std::vector<double>>& given) const {
-    const std::vector<double>& predicted = given ? *given : settings.unpredicted;
-    check_size(predicted.size(), banks.size(), "Predictions");
-    Record record{share, std::vector<Booked>(banks.size())};
-    plan_round(settings.metrics, banks, share, predicted, record.booked);
-    return bytes_of(record);
+  nb::bytes plan(double share, const std::optional<std::vector<double>>& predicted) const {
+    if (predicted) check_size(predicted->size(), banks.size(), "Predictions");
+    std::vector<double> numbers(1 + banks.size() * NumbersOf<Booked>().size());
+    std::vector<Booked> booked(banks.size());
+    plan_round(settings.metrics, banks, share, predicted ? std::span<const double>(*predicted) : std::span<double>(),
+               booked);
+    numbers[0] = share;
+    std::memcpy(&numbers[1], booked.data(), booked.size() * sizeof(Booked));
+    return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
   }
 
-  std::vector<Bank> charge(double share, bool is_learner) {
-    std::vector<Bank> before = banks;
+  nb::bytes charge(double share, bool is_learner) {
+    nb::bytes before = bytes_of(banks);
     charge_round(settings.metrics, banks, share, is_learner);
     return before;
   }
 
-  void enter(const VectorIn& kept, bool is_learner, const std::vector<double>& rewards) {
-    const Record record = read_record(kept, banks.size());
+  void enter(const nb::bytes& kept, bool is_learner, const std::vector<double>& rewards) {
+    const Record record(kept, banks.size());
     check_size(rewards.size(), banks.size(), "Rewards");
     enter_lifts(settings.metrics, lifts, record.share, record.booked, is_learner, rewards);
     enter_round(settings.metrics, banks, record.share, record.booked, is_learner, rewards);
@@ -87,14 +97,13 @@ struct GuardBooks {
   }
 };
 
-// Raises ValueError for a ramp that there is not, or predictions that do not fit the metrics.
-GuardSettings settings_of(const std::vector<MetricSettings>& metrics, const std::string& ramp, double largest_share,
-                          const std::vector<double>& unpredicted) {
-  static const std::map<std::string, Ramp> ramps{{"auto", Ramp::automatic}, {"free", Ramp::free}, {"gate", Ramp::gate}};
+// Raises ValueError for a ramp that there is not.
+GuardSettings settings_of(const std::vector<MetricSettings>& metrics, const std::string& ramp, double largest_share) {
+  static const std::map<std::string, Ramp> ramps{
+      {"earn", Ramp::earn}, {"save", Ramp::save}, {"free", Ramp::free}, {"gate", Ramp::gate}};
   const auto found = ramps.find(ramp);
   if (found == ramps.end()) throw nb::value_error(("There is no ramp " + ramp).c_str());
-  check_size(unpredicted.size(), metrics.size(), "Predictions");
-  return {metrics, found->second, largest_share, unpredicted};
+  return {metrics, found->second, largest_share};
 }
 
 Array held_by_runs(const GuardRuns& all) {
@@ -140,9 +149,7 @@ void bind_bank(nb::module_& module) {
   nb::class_<Bank>(module, "Bank", "What is proved of the slack of one metric.")
       .def(nb::init<>(), "A bank of zeros, to be loaded.")
       .def_static("new", &new_bank, "settings"_a, "A bank with nothing in it but the reserve.")
-      .def_rw("total", &Bank::total)
       .def_rw("bound", &Bank::bound)
-      .def_rw("rate", &Bank::rate)
       .def_rw("carried", &Bank::carried)
       .def_rw("owed", &Bank::owed)
       .def_rw("entered", &Bank::entered)
@@ -154,6 +161,13 @@ void bind_bank(nb::module_& module) {
                    [](const Bank& bank) { return std::vector<double>(bank.wealth.begin(), bank.wealth.end()); })
       .def("save", &save<Bank>, "Its numbers.")
       .def("load", &load<Bank>, "saved"_a, "Take back what `save` gave; ValueError if that is of another size.");
+  module.def(
+      "read_banks",
+      [](const nb::bytes& saved) {
+        const std::size_t count = saved.size() / sizeof(Bank);
+        return read_bytes<Bank>(saved.c_str(), saved.size(), count, "Banks");
+      },
+      "saved"_a, "The banks of a snapshot; ValueError if it is of another size.");
   module.def("available", &available, "settings"_a, "bank"_a, "What may be spent.");
   module.def("allowed", &allowed, "settings"_a, "bank"_a, "The largest share that is proved to be safe.");
   module.def("free_share", &free_share, "settings"_a, "budget"_a, "The largest share that costs at most the budget.");
@@ -165,11 +179,11 @@ void bind_bank(nb::module_& module) {
 void bind_guard(nb::module_& module) {
   bind_bank(module);
   nb::class_<GuardSettings>(module, "GuardSettings", "What a guard is told.")
-      .def(nb::new_(&settings_of), "metrics"_a, nb::kw_only(), "ramp"_a, "largest_share"_a, "unpredicted"_a)
+      .def(nb::new_(&settings_of), "metrics"_a, nb::kw_only(), "ramp"_a, "largest_share"_a)
       .def_prop_rw(
           "metrics", [](const GuardSettings& settings) { return settings.metrics; },
           [](GuardSettings& settings, std::vector<MetricSettings> metrics) {
-            check_size(metrics.size(), settings.unpredicted.size(), "Metrics");
+            check_size(metrics.size(), settings.metrics.size(), "Metrics");
             settings.metrics = std::move(metrics);
           },
           "A copy of what is promised of each metric.")
@@ -179,13 +193,16 @@ void bind_guard(nb::module_& module) {
       .def_ro("settings", &GuardBooks::settings)
       .def_prop_ro(
           "banks", [](const GuardBooks& books) { return books.banks; }, "A copy of every bank.")
+      .def_prop_ro(
+          "snapshot", [](const GuardBooks& books) { return bytes_of(books.banks); },
+          "Every bank, as `read_banks` takes them.")
       .def_prop_ro("lift_intervals", &GuardBooks::intervals, "Of each metric, in units of its highest.")
       .def("share", &GuardBooks::share, "The share of the next proposal.")
       .def("plan", &GuardBooks::plan, "share"_a, "predicted"_a = nb::none(),
            "What a round of this share will be settled by, from what is known now: before its coin.")
       .def("charge", &GuardBooks::charge, "share"_a, "is_learner"_a,
-           "Charge a round at its worst; returns the banks before it.")
-      .def("enter", &GuardBooks::enter, "record"_a, "is_learner"_a, "rewards"_a,
+           "Charge a round at its worst; returns a snapshot of the banks before it.")
+      .def("enter", &GuardBooks::enter, "plan"_a, "is_learner"_a, "rewards"_a,
            "Take in the rewards of the next round in the order of decisions; NaN is missing.")
       .def(
           "save", [](const GuardBooks& books) { return save_rows(books.banks); }, "The numbers of every bank.")
