@@ -53,7 +53,7 @@ class OpenRound:
     @property
     def is_income(self) -> bool:
         """Whether it pays with nothing at stake; an agreeing visit of a unit pays into the unit's open round alone."""
-        return not self.is_at_stake and (self.teaches or self.record.asked.unit is None)
+        return not self.is_at_stake and (self.teaches or self.record.request.unit is None)
 
 
 class GuardRewards:

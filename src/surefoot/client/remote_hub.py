@@ -235,8 +235,8 @@ class RemoteHub:
             standing.number < reached or (standing.number == reached and standing.hash != event.hash)
         ):
             raise ConfigError(
-                f"The service must have event {reached} of edge {self.shard!r} as it was sent, but says {standing.hash}: "
-                "an older copy of its journal took its place."
+                f"The service must have event {reached} of edge {self.shard!r} as it was sent, but says "
+                f"{standing.hash}: an older copy of its journal took its place."
             )
 
     def _token_of(self, chain: View) -> str:

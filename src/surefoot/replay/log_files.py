@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError, LogError
-from surefoot.experiment.feature_names import ALWAYS, column_names
+from surefoot.experiment.configuration import ALWAYS, column_names
 from surefoot.hints import nearest
 from surefoot.linear.encoding import Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import map_of
