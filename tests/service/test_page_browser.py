@@ -135,14 +135,14 @@ Promise.all([import('/static/chart.js'), %s]).then(([chart, points]) => {
 def test_what_is_shaded_has_room_or_fades(tab: Tab, shop: str, most: float, fits: bool) -> None:
     tab.open(f"{shop}/#/{GUARDED}")
     tab.wait("document.getElementById('chart').clientWidth > 0")
-    lines = {"estimated": 10.0, "guaranteed": 1.0, "baseline": 9.0, "floor": 0.5, "learner_share": 0.5}
-    points = [{"rounds": rounds, "reward": [2.0, most], **lines} for rounds in (50, 60, 70)]
+    lines = {"estimated_reward": 10.0, "guaranteed": 1.0, "estimated_baseline": 9.0, "floor": 0.5, "learner_share": 0.5}
+    points = [{"rounds": rounds, "reward_interval": [2.0, most], **lines} for rounds in (50, 60, 70)]
     assert tab.run(DRAWN % json.dumps(points)) == [fits, "white" if fits else "black"]
 
 
 LIFT = {"metric": "reward", "estimate": 0.1, "low": 0.05, "high": 0.2, "decisions": 40, "confidence": 0.95}
 COST = {"metric": "cost", "kind": "ceiling"}
-GUARD = {"metrics": [{"name": "cost", "kind": "ceiling"}]}
+GUARD = {"metrics": {"cost": {"kind": "ceiling"}}}
 AGAIN = {"restarts": 1, "promise_round": 3}
 EACH = "On average a decision of the learner earns"
 SURE = "the baseline would have: 95% sure, however often you look"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.service.coefficients import NO_BELIEFS
+from surefoot.service.beliefs import NO_BELIEFS
 from surefoot.service.history import StatusHistory, replayed
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile

@@ -89,8 +89,8 @@ async function stream(name, { signal, tell, onState }) {
 
 async function all(name, signal) {
   const parts = ["", "/history", "/decisions?limit=20", "/beliefs", "/alarms"];
-  const [summary, history, recent, beliefs, alarms] = await Promise.all(
+  const [status, history, recent, beliefs, alarms] = await Promise.all(
     parts.map((part) => ask(of(name, part), { signal })),
   );
-  return { summary, points: history.points, decisions: recent.decisions, beliefs, alarms: alarms.alarms };
+  return { status, points: history.points, decisions: recent.decisions, beliefs, alarms: alarms.alarms };
 }

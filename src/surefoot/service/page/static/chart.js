@@ -4,14 +4,16 @@
 const SPACE = "http://www.w3.org/2000/svg";
 export const LEFT = 46, RIGHT = 14, TOP = 16, STRIP = 30, GAP = 36, BOTTOM = 40;
 
-export const SERIES = ["estimated", "guaranteed", "baseline", "floor"];
+// What is drawn, and the field of a status that holds it.
+const FIELDS = { estimated: "estimated_reward", guaranteed: "guaranteed", baseline: "estimated_baseline", floor: "floor" };
+export const SERIES = Object.keys(FIELDS);
 
 const of = {
-  total: (point, name) => point[name],
-  above: (point, name) => (point[name] == null || point.floor == null ? null : point[name] - point.floor),
-  each: (point, name) => (point[name] == null || !point.rounds ? null : point[name] / point.rounds),
+  total: (value) => value,
+  above: (value, { floor }) => (floor == null ? null : value - floor),
+  each: (value, { rounds }) => (rounds ? value / rounds : null),
 };
-export const read = (point, name, view) => of[view](point, name);
+export const read = (point, name, view) => (point[FIELDS[name]] == null ? null : of[view](point[FIELDS[name]], point));
 
 // The learner's share of the decisions shortly before each point.
 export function lately(points) {
@@ -95,9 +97,9 @@ export function decisionAxis(svg, { x, width, height }) {
 
 // What the estimate may be off by: the interval of what was earned. It fades where it goes on above the picture.
 const ends = {
-  total: ({ reward }) => reward,
-  above: ({ surplus }) => surplus,
-  each: ({ reward, rounds }) => reward.map((end) => (end == null || !rounds ? null : end / rounds)),
+  total: ({ reward_interval: reward }) => reward,
+  above: ({ surplus_interval: surplus }) => surplus,
+  each: ({ reward_interval: reward, rounds }) => reward.map((end) => (end == null || !rounds ? null : end / rounds)),
 };
 
 function shadedEnds(point, view) {

@@ -26,7 +26,7 @@ export function drawShare(svg, points, { at }) {
 
 // A share of 2% must be seen, and one of 98% must fit.
 function highest(points) {
-  const most = Math.max(...points.map((point) => Math.max(point.share, Math.min(point.allowed, 1))));
+  const most = Math.max(...points.map(({ guard }) => Math.max(guard.share, Math.min(guard.allowed, 1))));
   return Math.min(1, Math.max(0.05, most * 1.15));
 }
 
@@ -34,8 +34,8 @@ function highest(points) {
 function lines(svg, points, x, y, bottom) {
   for (const name of [...SHARES].reverse()) {
     const seen = points.flatMap((point, i) => {
-      const down = y(Math.min(point[name], y.high));
-      return i ? [[x(point.rounds), y(Math.min(points[i - 1][name], y.high))], [x(point.rounds), down]] : [[x(point.rounds), down]];
+      const down = y(Math.min(point.guard[name], y.high));
+      return i ? [[x(point.rounds), y(Math.min(points[i - 1].guard[name], y.high))], [x(point.rounds), down]] : [[x(point.rounds), down]];
     });
     const path = seen.map((pair) => pair.join(",")).join(" ");
     const left = seen[0][0], right = seen.at(-1)[0];
@@ -47,12 +47,12 @@ function lines(svg, points, x, y, bottom) {
 function cursor(svg, point, { x, y, bottom, isLast }) {
   const across = x(point.rounds);
   if (!isLast) add(svg, "line", { class: "cursor", x1: across, x2: across, y1: TOP, y2: bottom });
-  for (const name of SHARES) add(svg, "circle", { class: `dot ${name}`, cx: across, cy: y(Math.min(point[name], y.high)), r: 3.5 });
+  for (const name of SHARES) add(svg, "circle", { class: `dot ${name}`, cx: across, cy: y(Math.min(point.guard[name], y.high)), r: 3.5 });
 }
 
 // What a metric's bank held over time, with the line at 0 where it must not end.
 export function drawBank(svg, points, name) {
-  const values = points.map((point) => point.banks[name]);
+  const values = points.map(({ guard }) => guard.metrics[name].bank);
   svg.setAttribute("viewBox", "0 0 200 40");
   svg.setAttribute("preserveAspectRatio", "none");
   if (!values.length) return;

@@ -17,8 +17,8 @@ export const cardLine = ({ guard }) => `share ${share(guard.share)}${isLimited(g
 export const meaning = "A coin gives the learner the share that is proved to be safe, and the baseline the rest.";
 
 // How it stands, in a sentence or two that a manager can repeat.
-export function verdict(summary, declared) {
-  const { guard, mode, rounds } = summary;
+export function verdict(status, declared) {
+  const { guard, mode, rounds } = status;
   if (!rounds) return "No decisions yet.";
   if (!declared) return "";
   return `${standing(guard, mode)} ${promise(guard, declared)}`;
@@ -35,33 +35,33 @@ function standing(guard, mode) {
 }
 
 function promise({ metrics, promise: kind }, { delta }) {
-  const kept = metrics.map(keeps).join(" and ");
+  const kept = Object.entries(metrics).map(keeps).join(" and ");
   const how = kind === "mean" ? "On average over the guard's own coins" : "In what was played";
   return `${how}, ${kept} at every moment. That is ${precisely(1 - delta)} certain, if rewards keep to their bounds and the coin is fair.`;
 }
 
-const keeps = ({ name, kind, alpha }) =>
+const keeps = ([name, { kind, alpha }]) =>
   kind === "floor" ? `${name} is at least ${precisely(1 - alpha)} of the baseline's` : `${name} is at most ${precisely(1 + alpha)} of the baseline's`;
 
-export function tiles(summary, recentShare, tile) {
-  const { guard } = summary, binding = guard.metrics.find((metric) => metric.binds);
-  const waits = summary.waiting && summary.held_up_by ? `${count(summary.waiting)} have come, and wait for that of ${summary.held_up_by}` : `${count(summary.learned)} settled so far`;
+export function tiles(status, recentShare, tile) {
+  const { guard } = status;
+  const waits = status.waiting && status.held_up_by ? `${count(status.waiting)} have come, and wait for that of ${status.held_up_by}` : `${count(status.learned)} settled so far`;
   return [
-    liftTile(summary, tile),
+    liftTile(status, tile),
     tile("Share of the learner", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
-    tile("With the learner", share(recentShare ?? 0), `lately; ${share(summary.learner_share)} since the start`),
-    tile(`Bank of ${binding.name}`, number(binding.bank), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
-    tile("Rewards pending", count(summary.pending), waits),
-    tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's, ${count(summary.baseline_rounds)} the baseline's`),
+    tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start`),
+    tile(`Bank of ${guard.binds}`, number(guard.metrics[guard.binds].bank), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
+    tile("Rewards pending", count(status.pending), waits),
+    tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's, ${count(status.baseline_rounds)} the baseline's`),
   ];
 }
 
 export const NOTE = "What may still be spent, and the mean rewards of both sides, which are not comparable where shares and rewards change over time. The interval is, in the reward's own units, and holds at all times at once (95%).";
 
-export const metrics = (guard, points) => guard.metrics.map((metric) => metricRow(metric, metric.binds && isLimited(guard), points));
+export const metrics = (guard, points) => Object.entries(guard.metrics).map(([name, metric]) => metricRow(name, metric, name === guard.binds && isLimited(guard), points));
 
-function metricRow(metric, binds, points) {
-  const { name, kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift_low: low, lift_high: high } = metric;
+function metricRow(name, metric, binds, points) {
+  const { kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift_low: low, lift_high: high } = metric;
   const picture = document.createElementNS(SPACE, "svg");
   picture.setAttribute("class", "spark");
   picture.setAttribute("role", "img");
@@ -86,7 +86,7 @@ export function played({ action }) {
 }
 
 export function certificateRows(decision) {
-  const { decision_id: id, round, unit, probability, share: given, allowed, binds, margin } = decision;
+  const { decision_id: id, round, unit, probability = 1, share: given, allowed, binds, margin } = decision;
   return [
     ["Decision", `${count(round)}, ${id}`],
     ...(unit == null ? [] : [["Unit", unit]]),

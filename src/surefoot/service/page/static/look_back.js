@@ -1,21 +1,8 @@
-// Looking back: the page as it stood at an earlier point, with the decisions and beliefs of then.
+// Looking back: a point is the status of then; its decisions and beliefs have to be asked for.
 
 import { ask, of } from "./api.js";
 
 const PATIENCE_MS = 150; // somebody may still be moving the slider
-
-// The summary with everything that a point knows in place of what is so now.
-export function standingAt(summary, point) {
-  const { estimated: estimated_reward, baseline: estimated_baseline } = point;
-  if (!summary.guard) return { ...summary, ...point, estimated_reward, estimated_baseline, held_up_by: null };
-  const { share, allowed, binds, banks, means, lifts } = point;
-  const metrics = summary.guard.metrics.map((metric) => metricAt(metric, { bank: banks[metric.name], binds: metric.name === binds, means: means[metric.name], lifts: lifts[metric.name] }));
-  return { ...summary, ...point, held_up_by: null, guard: { ...summary.guard, share, allowed, binds, metrics } };
-}
-
-function metricAt(metric, { bank, binds, means: [learner_mean, baseline_mean], lifts: [lift_low, lift_high] }) {
-  return { ...metric, bank, binds, learner_mean, baseline_mean, lift_low, lift_high };
-}
 
 // Asks for what a point does not hold, once somebody stays there; what comes for another point is dropped.
 let waiting = null, wanted = null;

@@ -6,9 +6,9 @@ import { SHARES, drawShare } from "./guard_chart.js";
 import * as guards from "./guard_parts.js";
 import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
 import { liftLine, showLiftLine } from "./lift.js";
-import { recall, standingAt, stopRecalling } from "./look_back.js";
+import { recall, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
-import { SHARED_WORDS, showShards, withoutSums } from "./shards.js";
+import { SHARED_WORDS, isAway, showShards, withoutSums } from "./shards.js";
 import { $, $set, clock, count, element, number, when } from "./words.js";
 
 const GLANCE_MS = 2000;
@@ -18,7 +18,7 @@ const FEW_EXPERIMENTS = 8; // which need no finding
 const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], damaged: [], chosen: null, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
+const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
 // `at`: the event of the point that is looked back at, null for now; `peek`: the place of the one under the pointer
 const sight = { view: "above", at: null, peek: null, find: () => 0, isHeld: false };
 
@@ -55,7 +55,7 @@ async function glance() {
     cards();
     choose();
     if (page.chosen && !page.declared) await declare(page.chosen);
-    if (page.chosen && page.summary) await changes(page.chosen, page.summary.events);
+    if (page.chosen && page.status) await changes(page.chosen, page.status.events);
     const { chosen } = page;
     if (chosen) await shards(chosen);
   } catch (error) {
@@ -69,14 +69,14 @@ async function shards(chosen) {
   const found = await showShards(chosen, () => page.chosen === chosen, page.access.roles.includes("admin"));
   if (!found || page.chosen !== chosen) return;
   page.shared = found;
-  if (page.summary) render();
+  if (page.status) render();
 }
 
 // Those that somebody should look at come first: damaged ones, then those with an alarm.
 function cards() {
   const focused = document.activeElement?.closest?.(".card")?.getAttribute("href");
   const wanted = $("find").value.trim().toLowerCase(), isWanted = ({ name }) => name.toLowerCase().includes(wanted);
-  const shown = page.experiments.filter(isWanted).map((summary) => parts.card(summary, summary.name === page.chosen));
+  const shown = page.experiments.filter(isWanted).map((status) => parts.card(status, status.name === page.chosen));
   const found = [...page.damaged.filter(isWanted).map(parts.damagedCard), ...shown];
   $("finder").hidden = page.experiments.length + page.damaged.length <= FEW_EXPERIMENTS && !wanted;
   $set("overview", parts.overview(page.experiments, page.damaged));
@@ -92,7 +92,7 @@ function reveal(card) {
 }
 
 function choose() {
-  const names = page.experiments.map((summary) => summary.name);
+  const names = page.experiments.map((status) => status.name);
   if (!names.length && page.damaged.length) return nothing("No experiment can be read: see the reasons above.");
   if (!names.length) return nothing("No experiments yet. Create one with the API: POST /v1/experiments.");
   const asked = location.hash.startsWith("#/") ? names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) : (page.chosen ?? names[0]);
@@ -116,7 +116,7 @@ function nothing(text) {
 }
 
 function begin(name) {
-  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
+  Object.assign(page, { chosen: name, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
   Object.assign(sight, { at: null, peek: null });
   stopRecalling();
   $("decisions").replaceChildren();
@@ -160,11 +160,11 @@ async function declare(name) {
   if (name !== page.chosen) return;
   page.declared = Object.fromEntries(assumptions.map(({ setting, value }) => [setting, value]));
   $("assumptions").replaceChildren(...assumptions.map(parts.assumption));
-  if (page.summary) render();
+  if (page.status) render();
 }
 
 function take(message, isWhole) {
-  page.summary = message.summary;
+  page.status = message.status;
   const newest = isWhole ? -1 : (page.points.at(-1)?.events ?? -1);
   page.points = [...(isWhole ? [] : page.points), ...message.points.filter((point) => point.events > newest && point.rounds)];
   if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
@@ -210,11 +210,11 @@ const placeOf = (events) => Math.max(0, page.points.findLastIndex((point) => poi
 
 function render() {
   if (!page.declared) return; // which says whether the floor is shared, and is on its way
-  const { summary } = page, isBack = sight.at != null && page.points.length > 0;
+  const { status } = page, isBack = sight.at != null && page.points.length > 0;
   const place = isBack ? placeOf(sight.at) : page.points.length - 1;
   const points = page.points.slice(0, place + 1);
   const standing = isShared() ? ofAll(standingNow(isBack, place), isBack) : standingNow(isBack, place);
-  frame(summary, standing, isBack);
+  frame(status, standing, isBack);
   showLiftLine($("answer"), liftLine(standing, points));
   $set("verdict", parts.verdict(standing, page.declared));
   $("tiles").replaceChildren(...parts.tiles(standing, lately(points).at(-1)));
@@ -224,9 +224,9 @@ function render() {
   picture();
 }
 
-const standingNow = (isBack, place) => (isBack ? standingAt(page.summary, page.points[place]) : page.summary);
-const isShared = () => page.declared.skew != null && !page.summary.guard; // a guard counts the rounds of all servers
-const ofAll = (standing, isBack) => ({ ...standing, lift: isBack ? null : (page.shared?.lift ?? null), shared: { isBack, isAway: page.shared != null && page.shared.pot == null } });
+const standingNow = (isBack, place) => (isBack ? page.points[place] : page.status);
+const isShared = () => page.declared.skew != null && !page.status.guard; // a guard counts the rounds of all servers
+const ofAll = (standing, isBack) => ({ ...standing, lift: isBack ? null : (page.shared?.lift ?? null), shared: { isBack, isAway: page.shared != null && isAway(page.shared) } });
 
 function present(standing, points) {
   stopRecalling();
@@ -246,25 +246,25 @@ function past(standing, points) {
 }
 
 // What stands above and around the picture.
-function frame(summary, standing, isBack) {
-  document.title = `${summary.name} · surefoot`;
+function frame(status, standing, isBack) {
+  document.title = `${status.name} · surefoot`;
   $("detail").hidden = false;
-  $set("name", summary.name);
-  const isStopped = standing.is_refuted && summary.floor != null;
-  $set("description", `${summary.description} ${isStopped ? parts.stopped : parts.meaning(standing.mode, Boolean(summary.guard))}`);
+  $set("name", status.name);
+  const isStopped = standing.is_refuted && status.floor != null;
+  $set("description", `${status.description} ${isStopped ? parts.stopped : parts.meaning(standing.mode, Boolean(status.guard))}`);
   $set("mode", standing.mode);
   $("mode").className = `mode ${standing.mode}`;
   $("back").hidden = !isBack;
   if (isBack) $set("back-when", `decision ${count(standing.rounds)}, ${when(standing.time)}`);
   $("receipt").hidden = isBack;
-  $("views").hidden = Boolean(summary.guard) || isShared();
-  $("picture").hidden = !summary.rounds;
-  $("hold").hidden = isBack || !summary.rounds;
-  $("no-decisions").hidden = summary.rounds > 0;
-  modes(summary);
-  answers(summary, isBack);
-  $set("receipt-number", count(summary.events));
-  $set("receipt-hash", summary.head_hash);
+  $("views").hidden = Boolean(status.guard) || isShared();
+  $("picture").hidden = !status.rounds;
+  $("hold").hidden = isBack || !status.rounds;
+  $("no-decisions").hidden = status.rounds > 0;
+  modes(status);
+  answers(status, isBack);
+  $set("receipt-number", count(status.events));
+  $set("receipt-hash", status.head_hash);
 }
 
 function modes({ mode, allowed_modes: allowed }) {
@@ -290,7 +290,7 @@ function answers({ alarm, alarm_answer: given, alarm_responses: possible }, isBa
 
 function picture() {
   if (document.hidden) return;
-  if (page.summary?.guard) return guardPicture();
+  if (page.status?.guard) return guardPicture();
   if (page.declared?.skew != null) return leasePicture();
   const { points } = page, hasFloor = points.some((point) => point.floor != null);
   const at = placeShown();
@@ -314,8 +314,9 @@ function guardPicture() {
   sight.find = drawShare($("chart"), points, { at });
   const point = slide(at);
   if (!point) return;
-  const banks = Object.entries(point.banks).map(([name, bank]) => bankLegend(name, bank, name === point.binds && guards.isLimited(point)));
-  $("legend").replaceChildren(...SHARES.map((name) => legend(name, guards.share(Math.min(point[name], 1)))), ...banks);
+  const { guard } = point;
+  const banks = Object.entries(guard.metrics).map(([name, { bank }]) => bankLegend(name, bank, name === guard.binds && guards.isLimited(guard)));
+  $("legend").replaceChildren(...SHARES.map((name) => legend(name, guards.share(Math.min(guard[name], 1)))), ...banks);
 }
 
 const placeShown = () => Math.min(sight.peek ?? (sight.at == null ? Infinity : placeOf(sight.at)), page.points.length - 1);
@@ -377,10 +378,10 @@ function wire() {
   $("chart").addEventListener("click", (event) => page.points.length && lookAt(sight.find(event.offsetX)));
   $("back-now").addEventListener("click", () => (lookAt(Infinity), $("look").focus()));
   $("modes").addEventListener("click", ({ target }) => {
-    if (target.dataset.mode) confirmMode(page.summary, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
+    if (target.dataset.mode) confirmMode(page.status, target.dataset.mode, (status) => ((page.status = status), render(), glance()));
   });
   $("answers").addEventListener("click", ({ target }) => {
-    if (target.dataset.response) confirmAnswer(page.chosen, target.dataset.response, page.summary.alarm_round, (summary) => ((page.summary = summary), render(), glance()));
+    if (target.dataset.response) confirmAnswer(page.chosen, target.dataset.response, page.status.alarm_round, (status) => ((page.status = status), render(), glance()));
   });
   $("hold").addEventListener("click", () => {
     sight.isHeld = !sight.isHeld;

@@ -8,17 +8,17 @@ import { MODES, clock, count, element, number, percent, precisely, value, when }
 export const MOST_DECISIONS = 12;
 const MOST_BELIEFS = 40;
 
-export function card(summary, isChosen) {
-  const alarm = summary.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
-  const none = summary.is_refuted ? "nothing is proved" : summary.floor == null && summary.rounds ? "keeps no floor" : "no margin yet";
-  const margin = summary.guard ? guards.cardLine(summary) : summary.margin == null ? none : `margin ${marginOf(summary)}`;
+export function card(status, isChosen) {
+  const alarm = status.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
+  const none = status.is_refuted ? "nothing is proved" : status.floor == null && status.rounds ? "keeps no floor" : "no margin yet";
+  const margin = status.guard ? guards.cardLine(status) : status.margin == null ? none : `margin ${marginOf(status)}`;
   return element(
     "a",
-    { class: "card", href: `#/${encodeURIComponent(summary.name)}`, "aria-current": isChosen ? "true" : null },
-    element("span", { class: "card-name", title: summary.name }, summary.name),
-    element("span", { class: `mode ${summary.mode}` }, summary.mode),
-    element("span", { class: "card-line" }, `${count(summary.rounds)} decisions, ${percent(summary.learner_share)} learner`),
-    element("span", { class: "card-line" }, `${margin}${cardLift(summary)}`, alarm),
+    { class: "card", href: `#/${encodeURIComponent(status.name)}`, "aria-current": isChosen ? "true" : null },
+    element("span", { class: "card-name", title: status.name }, status.name),
+    element("span", { class: `mode ${status.mode}` }, status.mode),
+    element("span", { class: "card-line" }, `${count(status.rounds)} decisions, ${percent(status.learner_share)} learner`),
+    element("span", { class: "card-line" }, `${margin}${cardLift(status)}`, alarm),
   );
 }
 
@@ -34,21 +34,21 @@ export function damagedCard({ name, reason }) {
 
 // How many there are, and how many of them somebody should look at.
 export function overview(experiments, damaged) {
-  const alarmed = experiments.filter((summary) => summary.is_refuted).length, total = experiments.length + damaged.length;
+  const alarmed = experiments.filter((status) => status.is_refuted).length, total = experiments.length + damaged.length;
   return [`${count(total)} ${total === 1 ? "experiment" : "experiments"}`, alarmed ? `${count(alarmed)} with an alarm` : "", damaged.length ? `${count(damaged.length)} damaged` : ""].filter(Boolean).join(", ");
 }
 
 // Margins beside the floor that they are kept above; small ones with one decimal more than that.
-const marginOf = (summary, margin = summary.margin) => number(margin, Math.max(Math.abs(summary.floor ?? 0), Math.abs(margin ?? 0)) / 10 || 0.1);
+const marginOf = (status, margin = status.margin) => number(margin, Math.max(Math.abs(status.floor ?? 0), Math.abs(margin ?? 0)) / 10 || 0.1);
 
-export function tiles(summary, recentShare) {
-  if (summary.guard) return guards.tiles(summary, recentShare, tile);
+export function tiles(status, recentShare) {
+  if (status.guard) return guards.tiles(status, recentShare, tile);
   return [
-    liftTile(summary, tile),
-    summary.shared ? leaseTile(summary, tile) : tile("Margin above the floor", marginOf(summary), marginNote(summary), "is-margin"),
-    tile("With the learner", percent(recentShare), `lately; ${percent(summary.learner_share)} since the start`),
-    tile("Rewards pending", count(summary.pending), pendingNote(summary)),
-    tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's${summary.shared ? ", on this server" : ""}`),
+    liftTile(status, tile),
+    status.shared ? leaseTile(status, tile) : tile("Margin above the floor", marginOf(status), marginNote(status), "is-margin"),
+    tile("With the learner", percent(recentShare), `lately; ${percent(status.learner_share)} since the start`),
+    tile("Rewards pending", count(status.pending), pendingNote(status)),
+    tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's${status.shared ? ", on this server" : ""}`),
   ];
 }
 
@@ -57,10 +57,10 @@ function pendingNote({ waiting, held_up_by: id, learned }) {
   return `${count(learned)} learned so far`;
 }
 
-function marginNote(summary) {
-  if (summary.floor == null && summary.rounds) return "this policy keeps no floor";
-  if (summary.worst_margin == null) return "the learner has not played yet";
-  return `never below ${marginOf(summary, summary.worst_margin)} (decision ${count(summary.worst_round)})`;
+function marginNote(status) {
+  if (status.floor == null && status.rounds) return "this policy keeps no floor";
+  if (status.worst_margin == null) return "the learner has not played yet";
+  return `never below ${marginOf(status, status.worst_margin)} (decision ${count(status.worst_round)})`;
 }
 
 function tile(title, text, note, kind = "") {
@@ -68,21 +68,21 @@ function tile(title, text, note, kind = "") {
 }
 
 // How it stands, in a sentence that a manager can repeat.
-export function verdict(summary, declared) {
-  if (summary.guard) return guards.verdict(summary, declared);
-  if (summary.shared && declared) return sharedVerdict(summary, declared);
-  if (!summary.rounds) return "No decisions yet.";
-  if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
-  if (summary.debt && summary.margin == null) return `The learner started over after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays again, and may never manage to.`;
+export function verdict(status, declared) {
+  if (status.guard) return guards.verdict(status, declared);
+  if (status.shared && declared) return sharedVerdict(status, declared);
+  if (!status.rounds) return "No decisions yet.";
+  if (status.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
+  if (status.debt && status.margin == null) return `The learner started over after an alarm. It must earn back ${number(status.debt)}, the worst of what it spent, before it plays again, and may never manage to.`;
   if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
   const floor = floorWords(declared);
-  if (summary.margin != null) {
-    return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${precisely(1 - declared.delta)} certain, if what was declared is true.${since(summary)}`;
+  if (status.margin != null) {
+    return `In expectation we have earned at least ${marginOf(status)} more than ${floor}. That is ${precisely(1 - declared.delta)} certain, if what was declared is true.${since(status)}`;
   }
-  const proposed = summary.proposed_margin, by = marginOf(summary, Math.abs(proposed));
+  const proposed = status.proposed_margin, by = marginOf(status, Math.abs(proposed));
   const why = proposed < 0 ? `could have left us ${by} below` : `would have kept us at least ${by} above`;
-  return `Only the baseline has played so far. The learner's last proposal ${why} ${floor}.${since(summary)}`;
+  return `Only the baseline has played so far. The learner's last proposal ${why} ${floor}.${since(status)}`;
 }
 
 const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was started: it counts from decision ${count(first)} on.` : "");
@@ -104,7 +104,7 @@ export function addDecisions(list, decisions) {
 function entryOf(decision) {
   const isGuard = "share" in decision;
   const played = isGuard ? guards.played(decision) : (decision.action_id ?? `action ${decision.action}`);
-  const summary = element(
+  const line = element(
     "summary",
     {},
     element("span", { class: `source ${decision.source}` }, decision.source),
@@ -112,18 +112,18 @@ function entryOf(decision) {
     element("time", { class: "quiet", datetime: new Date(decision.time * 1000).toISOString() }, clock(decision.time)),
     element("span", { class: "why" }, decision.explanation),
   );
-  const entry = element("li", {}, element("details", {}, summary, certificate(isGuard ? guards.certificateRows(decision) : rowsOf(decision))));
+  const entry = element("li", {}, element("details", {}, line, certificate(isGuard ? guards.certificateRows(decision) : rowsOf(decision))));
   entry.dataset.id = decision.decision_id;
   return entry;
 }
 
-function rowsOf({ certificate: found, decision_id: id, round }) {
+function rowsOf({ decision_id: id, round, proposal, proposal_id: name, guaranteed, required, margin }) {
   return [
     ["Decision", `${count(round)}, ${id}`],
-    ["The learner proposed", found.proposal_id ?? (found.proposal < 0 ? "nothing" : `action ${found.proposal}`)],
-    ["Guaranteed, if it is played", number(found.guaranteed)],
-    ["Required", number(found.required)],
-    ["Margin", number(found.margin)],
+    ["The learner proposed", name ?? (proposal < 0 ? "nothing" : `action ${proposal}`)],
+    ["Guaranteed, if it is played", number(guaranteed)],
+    ["Required", number(required)],
+    ["Margin", number(margin)],
   ];
 }
 

@@ -9,12 +9,12 @@ const alone = new Set(); // experiments with one ledger need not be asked again
 // Shows who shares the floor, and returns what the hub says of it; null where there is one ledger.
 export async function showShards(name, isChosen, mayChange) {
   if (alone.has(name)) return hide();
-  const found = await ask(of(name, "/shards"));
-  if (found.shard == null) alone.add(name);
+  const { hub: found } = await ask(of(name, "/shards"));
+  if (found == null) alone.add(name);
   if (!isChosen()) return null;
-  if (found.shard == null) return hide();
+  if (found == null) return hide();
   $("shards-panel").hidden = false;
-  const known = found.pot == null ? "The hub does not answer, so this is the newest lease of this server alone" : `${sums(found)} that may be lost in all`;
+  const known = isAway(found) ? "The hub does not answer, so this is the newest lease of this server alone" : `${sums(found)} that may be lost in all`;
   $set("shards-note", `${known}. This server is ${found.shard}.`);
   $("shards-error").hidden = found.error == null;
   $set("shards-error", found.error == null ? "" : `The lease of this server was not renewed: ${found.error}`);
@@ -27,22 +27,25 @@ function hide() {
   return null;
 }
 
-const share = ({ leased, pot }) => `${number(leased, pot)} is leased of ${number(pot)}`;
-const isPlain = (banks) => Object.keys(banks).length < 2; // of one bank the name says nothing
+// A shard that does not reach the hub knows of its own lease alone.
+export const isAway = ({ pots }) => !Object.keys(pots).length;
 
-// A guard with several metrics has a bank of each.
-const sums = (found) => isPlain(found.banks) ? share(found) : Object.entries(found.banks).map(([metric, bank]) => `${share(bank)} ${metric}`).join(", and ");
+// A guard has an amount for each metric; of a single one the name says nothing.
+function each(amounts, say, and) {
+  const metrics = Object.keys(amounts);
+  return metrics.map((metric) => (metrics.length < 2 ? say(metric) : `${say(metric)} ${metric}`)).join(and);
+}
 
-const loss = ({ amount, amounts }, { pot, banks }) =>
-  isPlain(pot == null ? amounts : banks) ? number(amount, pot ?? amount) : Object.entries(amounts).map(([metric, one]) => `${number(one, banks[metric]?.pot ?? one)} ${metric}`).join(" and ");
+const sums = ({ pots, leased }) => each(pots, (metric) => `${number(leased[metric], pots[metric])} is leased of ${number(pots[metric])}`, ", and ");
+const loss = ({ amounts }, { pots }) => each(amounts, (metric) => number(amounts[metric], pots[metric] ?? amounts[metric]), " and ");
 
 const show = (name, found, mayChange) =>
-  $("shards").replaceChildren(...found.shards.map((shard) => row(shard, loss(shard, found), mayChange && shard.name !== found.shard ? lose(name, shard, mayChange) : null)));
+  $("shards").replaceChildren(...found.members.map((shard) => row(shard, loss(shard, found), mayChange && shard.name !== found.shard ? lose(name, shard, mayChange) : null)));
 
 function lose(name, { name: shard, is_away: isAway }, mayChange) {
   if (isAway) return null;
   const button = element("button", { type: "button" }, "Stop waiting");
-  button.onclick = () => confirmLoss(name, shard, (found) => show(name, found, mayChange));
+  button.onclick = () => confirmLoss(name, shard, ({ hub }) => show(name, hub, mayChange));
   return button;
 }
 
@@ -54,7 +57,7 @@ function row({ name, lease, rounds, through, is_away: isAway, lost, lost_by: by 
 }
 
 // What a server counts is of its newest lease alone: sums since the start, and the lift, are known where servers meet.
-export const withoutSums = (point) => ({ ...point, estimated: null, baseline: null, reward: [null, null], surplus: [null, null] });
+export const withoutSums = (point) => ({ ...point, estimated_reward: null, estimated_baseline: null, reward_interval: [null, null], surplus_interval: [null, null] });
 
 // The floor as it was declared: of what a reserve grants, all may be lost in addition.
 export function floorWords({ alpha, "constraint.reserve": granted }) {
