@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.leases import GuardCoordinator, GuardShard
-from surefoot.leases.merging import Member
 
 import surefoot
-from tests.leases.fleet import Fleet
+from surefoot.sharing.coordinator import Coordinator
 from tests.policies.safe_runs import most_allowed
+from tests.sharing.fleet import Fleet
+from tests.sharing.shards import Shard, lease_twice
 
 ALPHA, DELTA, RESERVE = 0.1, 0.1, 3.0
 FLEETS = {
@@ -54,17 +53,16 @@ every_world = pytest.mark.parametrize("world", WORLDS)
 class Run:
     """One run of a fleet, whose slack is counted by the truth."""
 
-    kind = GuardCoordinator
-    shard: Any = GuardShard
-
-    def __init__(self, fleet: Fleet, world: str, horizon: int, seed: int) -> None:
+    def __init__(self, fleet: Fleet, world: str, horizon: int, seed: int, *, is_broken: bool = False) -> None:
         self.fleet, self.world, self.horizon = fleet, WORLDS[world], horizon
         self.rng = np.random.default_rng([seed, fleet.shards])
         guard = surefoot.Guard(alpha=ALPHA, delta=DELTA, reserve=RESERVE, ramp="gate" if seed % 2 else "auto")
-        self.coordinator = self.kind(guard, skew=fleet.clocks + 1.0)
+        self.coordinator = Coordinator(guard, skew=fleet.clocks + 1.0)
+        if is_broken:
+            lease_twice(self.coordinator)
         self.offsets = self.rng.uniform(-0.5, 0.5, size=fleet.shards) * fleet.clocks
         joined = [self.coordinator.join(f"s{k}", now=-fleet.clocks) for k in range(fleet.shards)]
-        self.shards = [self.shard(lease, seed=10_000 * seed + k) for k, lease in enumerate(joined)]
+        self.shards = [Shard(granted, seed=10_000 * seed + k) for k, granted in enumerate(joined)]
         self.shares, self.renewed = fleet.shares(), np.zeros(fleet.shards)
         self.phase, self.bait = self.rng.uniform(0.0, 2.0 * math.pi), RESERVE * self.rng.uniform(0.5, 2.0)
         self.late: dict[int, list[tuple[int, int, float]]] = {}
@@ -111,15 +109,14 @@ class Run:
 
     def _meet(self, one: int, t: int) -> None:
         now = t + 0.25
-        given = self.shards[one].hand_in(now + float(self.offsets[one]))
-        self.shards[one].renew(self.coordinator.take(given, now=now))
+        self.shards[one].meet(self.coordinator, now, now + float(self.offsets[one]))
         self.renewed[one] = t
 
 
 def runs_below(
-    shards: int, world: str, *, seeds: range, horizon: int = 400, kind: type[Run] = Run
+    shards: int, world: str, *, seeds: range, horizon: int = 400, is_broken: bool = False
 ) -> tuple[int, float]:
-    played = [kind(FLEETS[shards], world, horizon, seed) for seed in seeds]
+    played = [Run(FLEETS[shards], world, horizon, seed, is_broken=is_broken) for seed in seeds]
     below = sum(run.play() < -1e-9 for run in played)
     return below, float(np.mean([run.learner for run in played]))
 
@@ -132,20 +129,9 @@ def test_a_fleet_keeps_one_bank(shards: int, world: str) -> None:
     assert learner > 20  # the proposal did play
 
 
-class Doubled(GuardCoordinator):
-    """What a coordinator must not do: lease the same money to each shard."""
-
-    def _amount(self, member: Member) -> tuple[float, ...]:
-        return tuple(max(0.0, amount) for amount in self.pot)
-
-
-class DoubledRun(Run):
-    kind = Doubled
-
-
 def test_a_coordinator_that_leases_the_same_money_twice_is_caught_by_the_same_worlds() -> None:
     eager = range(1, 17, 2)  # those that ask for all that is allowed
-    assert runs_below(8, "spiteful", seeds=eager, kind=DoubledRun)[0] > most_allowed(8, DELTA)
+    assert runs_below(8, "spiteful", seeds=eager, is_broken=True)[0] > most_allowed(8, DELTA)
     assert runs_below(8, "spiteful", seeds=eager)[0] <= most_allowed(8, DELTA)
 
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.leases import GuardCoordinator, GuardShard
 
 import surefoot
+from surefoot.policies import Guard
+from surefoot.sharing.coordinator import Coordinator
+from surefoot.sharing.pots import PairPot
 from tests.policies.guard_reference import RATES, Bank
 from tests.policies.safe_runs import most_allowed
+from tests.sharing.shards import Shard
 
 ALPHA, CAP, RESERVE, BLOCK = 0.1, 0.12, 40.0, 400
 RATIO, SLOPE = (CAP - ALPHA) / CAP, (ALPHA - CAP) / (1.0 - CAP)
@@ -28,8 +31,8 @@ class Siege:
 
     def __init__(self, seed: int, delta: float) -> None:
         guard = surefoot.Guard(alpha=ALPHA, delta=delta, ramp="gate", cap=CAP, reserve=RESERVE)
-        self.coordinator = GuardCoordinator(guard, skew=1e9)
-        self.shard = GuardShard(self.coordinator.join("s", now=0.0), seed=seed)
+        self.coordinator = Coordinator(guard, skew=1e9)
+        self.shard = Shard(self.coordinator.join("s", now=0.0), seed=seed)
         self.now, self.slack = 0.0, 0.0
 
     @property
@@ -65,7 +68,7 @@ class Siege:
 
     def meet(self) -> None:
         self.now += 0.5
-        self.shard.renew(self.coordinator.take(self.shard.hand_in(self.now), now=self.now))
+        self.shard.meet(self.coordinator, self.now)
 
     def spend(self) -> float:
         """Proposals that earn nothing, until nothing is left; how far above minus the reserve the slack ends."""
@@ -105,17 +108,17 @@ def test_rewards_delivered_by_the_luck_of_coins_do_not_break_the_floor() -> None
     assert below <= most_allowed(runs, delta)
 
 
-class Noted(GuardCoordinator):
+class NotedPot(PairPot):
     """Notes what every round is settled by."""
 
-    def __init__(self, guard: surefoot.Guard, *, skew: float) -> None:
-        super().__init__(guard, skew=skew)
-        self.plans: dict[tuple[str, int], bytes] = {}
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard)
+        self.noted: dict[tuple[str, int], bytes] = {}
 
-    def _recall(self, name: str, made: Any) -> Any:
-        decision = super()._recall(name, made)
-        self.plans[name, made.number] = self.policy.settlement.find(decision.round)[0]
-        return decision
+    def recall(self, shard: str, handed: Any) -> int:
+        round_ = super().recall(shard, handed)
+        self.noted[shard, handed.number] = self.policy.settlement.find(round_)[0]
+        return round_
 
 
 class History:
@@ -126,7 +129,9 @@ class History:
 
     def __init__(self, past: int, future: int, split: int, steps: int) -> None:
         self.rng, self.now = np.random.default_rng([past, 0]), 0.0
-        self.hub = Noted(surefoot.Guard(alpha=ALPHA, delta=0.05, ramp="gate", reserve=20.0), skew=1e9)
+        guard = Guard(alpha=ALPHA, delta=0.05, ramp="gate", reserve=20.0)
+        self.hub, self.pot = Coordinator(guard, skew=1e9), NotedPot(guard)
+        self.hub.pot = self.pot
         self.shards = {f"s{k}": self.join(f"s{k}", past) for k in range(3)}
         self.unpaid: list[tuple[str, int]] = []
         self.lost: set[str] = set()
@@ -139,8 +144,8 @@ class History:
         for name in self.shards:
             self.meet(name)
 
-    def join(self, name: str, seed: int) -> GuardShard:
-        return GuardShard(self.hub.join(name, now=self.now), seed=seed + int(name[1:]))
+    def join(self, name: str, seed: int) -> Shard:
+        return Shard(self.hub.join(name, now=self.now), seed=seed + int(name[1:]))
 
     def step(self) -> None:
         self.now += 1.0
@@ -168,8 +173,7 @@ class History:
 
     def meet(self, name: str) -> None:
         """A shard hands in, one that was lost as well: what it did is counted, late."""
-        shard = self.shards[name]
-        shard.renew(self.hub.take(shard.hand_in(self.now), now=self.now))
+        self.shards[name].meet(self.hub, self.now)
         self.lost.discard(name)
 
 
@@ -177,16 +181,16 @@ class History:
 def test_what_a_round_is_settled_by_does_not_depend_on_what_comes_after_it(past: int) -> None:
     first, second = (History(past, future, split=220, steps=420) for future in (1, 2))
     assert first.known == second.known
-    both = [key for key in first.known if key in first.hub.plans and key in second.hub.plans]
+    both = [key for key in first.known if key in first.pot.noted and key in second.pot.noted]
     assert len(both) > 80
-    assert [key for key in both if first.hub.plans[key] != second.hub.plans[key]] == []
+    assert [key for key in both if first.pot.noted[key] != second.pot.noted[key]] == []
 
 
 def test_every_factor_has_a_mean_of_at_most_what_it_claims() -> None:
     """E[F] <= exp(rate d), whatever the two rewards are: from what was fixed before the coin alone."""
     history, rng = History(3, 1, split=300, steps=400), np.random.default_rng(5)
     bank = Bank(1.0, ALPHA, 0.0, 1.0, 0.05)
-    for key, plan in history.hub.plans.items():
+    for key, plan in history.pot.noted.items():
         share, worst, a, of_a, b, of_b = np.frombuffer(plan).tolist()
         for _ in range(3):
             learner, baseline = rng.random(2) * rng.integers(0, 2, size=2)

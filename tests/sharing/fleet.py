@@ -1,7 +1,7 @@
 """Fleets of shards that share one floor: what leases cost against one ledger, and whether the floor holds.
 
 Shards decide in a world's rounds, one after the other; which one is a matter of traffic. Everything else is the code of
-`surefoot.leases`: the frozen sets are stale, clocks differ, and shards die with what they have not handed in.
+`surefoot.sharing`: the frozen sets are stale, clocks differ, and shards die with what they have not handed in.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,12 @@ import numpy as np
 
 from surefoot.arrays import Vector, count, nonnegative
 from surefoot.errors import ConfigError
-from surefoot.leases import Coordinator, Shard
 from surefoot.policies import SafeLUCB
+from surefoot.sharing.coordinator import Coordinator
 from surefoot.simulation.policy_specs import Spec, seed_of_run
 from surefoot.simulation.rewards import reward_of
 from surefoot.simulation.worlds import Block, Realisation, World
+from tests.sharing.shards import Shard
 
 BLOCK = 512  # rounds that are drawn at once
 
@@ -131,7 +132,7 @@ class _Running:
         outcome.least = min(outcome.least, self.slack)
         outcome.rounds += 1
         outcome.conservative += decision.source == "baseline"
-        outcome.lag += moment - max(0.0, shard.lease.watermark)
+        outcome.lag += moment - max(0.0, float(shard.lease.watermark))
         rewards = self.realisation.rewards
         reward = reward_of(rewards.kind, rewards.scale, mean, block.draws[t])
         self.late.setdefault(round_ + int(block.delays[t]), []).append((k, shard.rounds, reward))
@@ -150,10 +151,9 @@ class _Running:
 
     def _renew(self, k: int, round_: int) -> None:
         now = round_ + 0.25
-        lease = self.coordinator.take(self.shards[k].hand_in(now + float(self.offsets[k])), now=now)
-        self.shards[k].renew(lease)
+        self.shards[k].meet(self.coordinator, now, now + float(self.offsets[k]))
         self.renewed[k] = round_
-        self.leases.append(lease.amount)
+        self.leases.append(self.shards[k].amount)
         self.outcome.hand_ins += 1
 
 

@@ -4,15 +4,17 @@ Merged in the order of hand-ins the floor breaks; merged by the watermark it hol
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.leases import Coordinator, Shard
-from surefoot.leases.merging import AnyRound, Members
 
 import surefoot
+from surefoot.sharing.coordinator import Coordinator
+from surefoot.sharing.merging import Members
 from tests.policies.adversaries import ALPHA, NOTHING, PRIZE, SURE, Luck
 from tests.policies.safe_runs import most_allowed
+from tests.sharing.shards import Shard
 from tests.worlds import Array
 
 DELTA, RUNS, SHARDS = 0.2, 16, 180
@@ -22,7 +24,7 @@ LUCK = Luck(odds=0.13, streak=2)
 class InOrderOfHandIns(Members):
     """What a coordinator must not do: learn rounds as they are handed in."""
 
-    def advance(self) -> Iterator[tuple[str, AnyRound]]:
+    def advance(self) -> Iterator[tuple[str, Any]]:
         for name, member in self.all.items():
             ready, member.waiting = member.waiting, []
             member.merged += len(ready)
@@ -63,7 +65,7 @@ class Day:
     def hand_in(self, shard: Shard) -> None:
         """Renew, and tempt: a sure baseline beside the prize, as long as the shard gives it away."""
         self.time += 1.0
-        shard.renew(self.coordinator.take(shard.hand_in(self.clock(shard)), now=self.time))
+        shard.meet(self.coordinator, self.time, self.clock(shard))
         while not self.is_below and not self.visit(shard, SURE, PRIZE)[1]:
             pass
 

@@ -5,7 +5,7 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
-from tests.leases.fleet import Fleet, simulate_fleet
+from tests.sharing.fleet import Fleet, simulate_fleet
 from tests.policies.safe_runs import most_allowed
 
 DELTA = 0.1
