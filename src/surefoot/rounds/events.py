@@ -303,7 +303,7 @@ class PairRequest(Record):
     context: dict[str, Any] | None = None
 
 
-class Round(Record):
+class Round(Record, tag_field="kind"):
     """What every round has, whatever it was decided over.
 
     mode:        the experiment's mode at that moment
@@ -322,7 +322,7 @@ class Round(Record):
     draw: float | None = None
 
 
-class RowsRound(Round, kw_only=True):
+class RowsRound(Round, kw_only=True, tag="rows"):
     """A round over rows or arms; `action` is the row that is to be played."""
 
     request: RowsRequest
@@ -330,7 +330,7 @@ class RowsRound(Round, kw_only=True):
     certificate: GateCertificate
 
 
-class PairRound(Round, kw_only=True):
+class PairRound(Round, kw_only=True, tag="pair"):
     """A round of a guard; `share` is the probability with which the proposal was to be played.
 
     Another visit of an open unit has no certificate: its share and coin are as they were in that round, unless the

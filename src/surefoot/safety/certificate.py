@@ -77,10 +77,17 @@ class Certificate(Value, frozen=True):
 
 
 def explain_gate(
-    guaranteed: float, required: float, proposal: int, optimism: float, *, is_held: bool, is_held_out: bool
+    guaranteed: float,
+    required: float,
+    proposal: int,
+    optimism: float,
+    *,
+    is_held: bool,
+    is_held_out: bool,
+    name: str | None = None,
 ) -> str:
-    """The reason for a decision of a linear policy, in one sentence."""
-    action = f"action {proposal}" if proposal >= 0 else "the optimistic action"
+    """The reason for a decision of a linear policy, in one sentence; `name` is the caller's name of the proposal."""
+    action = name or (f"action {proposal}" if proposal >= 0 else "the optimistic action")
     margin = guaranteed - required
     if is_held and guaranteed == -math.inf < required:
         return "Played the baseline, as asked: the alarm is on, so nothing else would have been allowed."
