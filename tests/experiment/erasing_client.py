@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.errors import DecisionError, DecisionSettledError, JournalError
 from surefoot.experiment import Answer, Experiment, fork
 from surefoot.journal import Journal, open_journal
-from tests.experiment.client import NAME, SNAPSHOT_EVERY, played_of, question_of, reward_of, told
+from tests.experiment.client import NAME, SNAPSHOT_EVERY, played_of, request_of, reward_of, told
 from tests.experiment.worlds import safe_policy
 
 THREADS = 3
@@ -50,7 +50,7 @@ class Client:
 
     def visit(self, decision_id: str) -> None:
         self.note(f"ask {decision_id}")
-        answer = self.experiment.decide(**question_of(decision_id), context={"person": decision_id})
+        answer = self.experiment.decide(**request_of(decision_id), context={"person": decision_id})
         assert isinstance(answer, Answer)
         self.note(f"got {told(answer)}")
         if (played := played_of(decision_id)) is not None:
@@ -105,7 +105,7 @@ def begin(address: str) -> None:
         # With a past, so that the learner plays from the first round on: only its rounds are confirmed.
         names = [f"past-{n}" for n in range(400)]
         past = (
-            np.array([question_of(name)["features"][0] for name in names]),
+            np.array([request_of(name)["features"][0] for name in names]),
             np.array([reward_of(name) for name in names]),
         )
         settings: dict[str, Any] = {"sealed": True, "confirm_within": CONFIRM_WITHIN, "history": past}
