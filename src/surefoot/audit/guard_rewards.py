@@ -98,8 +98,9 @@ class GuardRewards:
             self.units[record.request.unit] = entry
         old = None if declared.settle_after is None else self._by_round.get(record.round - declared.settle_after)
         if old is not None and old.settled is None:
-            self._tally.defaults += 1
-            self._settle(old, self._missing)
+            came = old.ids[old.record.decision_id]
+            self._tally.defaults += not came
+            self._settle(old, self._scaled(came))
         unit = None if declared.unit_window is None else self._by_round.get(record.round - declared.unit_window)
         if unit is not None and unit.settled is None and unit.came is not None:
             self._settle(unit, unit.came)
@@ -185,7 +186,7 @@ class GuardRewards:
         came |= values
         if self._window is not None:
             entry.came = self._scaled(came)
-        else:
+        elif entry.settled is not None:
             entry.settled = self._scaled(came)
 
     def _fault(self, event: Event, decision_id: str, entry: OpenRound | None, values: dict[str, float]) -> str | None:

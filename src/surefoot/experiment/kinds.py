@@ -162,6 +162,10 @@ class Kind(ABC):
     def accepts(self, policy: Any, values: Mapping[str, float]) -> bool:
         """Whether rewards can be taken; others are refused as out of range."""
 
+    def takes_parts(self, policy: Any, round_: int) -> bool:
+        """Whether further metrics of a decision may come after its first; all of a unit's visit come at once."""
+        return True
+
     @abstractmethod
     def settle(self, policy: Any, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False) -> float:
         """Give rewards to the policy, or the default where none came until its window closed; what the total gains."""
@@ -330,9 +334,11 @@ class Rows(Kind):
         source = record.source if voided is None else "baseline" if action == words.baseline else "learner"
         guaranteed, required, margin = float(gate.guaranteed), float(gate.required), gate.margin
         held_out = record.draw is not None and record.source == "baseline"
+        proposal_id = None if names is None or gate.proposal < 0 else names[gate.proposal]
         reason = explain_gate(
-            guaranteed, required, gate.proposal, float(gate.optimism), is_held=record.is_held, is_held_out=held_out
-        )
+            guaranteed, required, gate.proposal, float(gate.optimism), is_held=record.is_held, is_held_out=held_out,
+            name=proposal_id,
+        )  # fmt: skip
         if voided is not None:
             reason = f"{reason} But the caller played {names[action] if names else f'row {action}'}."
         return Answer(
@@ -346,7 +352,7 @@ class Rows(Kind):
             guaranteed=guaranteed if math.isfinite(guaranteed) else None,
             required=required if math.isfinite(required) else None,
             proposal=gate.proposal,
-            proposal_id=None if names is None or gate.proposal < 0 else names[gate.proposal],
+            proposal_id=proposal_id,
             explanation=reason,
             is_held=record.is_held,
             is_fallback=record.is_fallback,
@@ -572,13 +578,22 @@ class Pair(Kind):
         bounds = policy.metrics
         return all(bounds[name].low <= value <= bounds[name].high <= LARGEST for name, value in values.items())
 
+    def takes_parts(self, policy: Guard, round_: int) -> bool:
+        return not policy.units.holds(round_)
+
     def settle(
         self, policy: Guard, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False
     ) -> float:
-        policy.observe(round_, values or {})
+        if is_closed:
+            policy.observe(round_, values or {})
+        else:
+            policy.observe_part(round_, values or {})
         return 0.0  # sums over both sides mean nothing: the status has means by side
 
     def replace(self, policy: Guard, round_: int, values: Mapping[str, float]) -> float:
+        if round_ in policy.settlement.parts:
+            policy.settlement.parts[round_] |= values
+            return 0.0
         waiting = policy.settlement.rewards
         known = dict(zip(self.metrics, waiting[round_], strict=True))  # type: ignore[arg-type]
         high = {name: metric.high for name, metric in policy.metrics.items()}

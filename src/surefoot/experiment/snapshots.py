@@ -35,6 +35,7 @@ OF_ROUNDS = (
     "waiting_rounds",
     "waiting_rewards",
     "settled",
+    "parts",
 )
 
 

@@ -234,7 +234,10 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
         is_late = waiting is None or waiting.closes <= turn.now
     else:
         assert decision is not None
-        is_late = not state.policy.settlement.awaits(round_number(decision))
+        of = round_number(decision)
+        is_late = not state.policy.settlement.awaits(of)
+        if parts and not is_late and not state.kind.takes_parts(state.policy, of):
+            return _refuse(turn, decision_id, values, value, "conflict", ref)
     if is_late:
         return _refuse(turn, decision_id, values, value, "too_late", ref)
     if not state.kind.accepts(state.policy, values):
@@ -341,7 +344,11 @@ def correct(turn: Turn, decision_id: str, values: dict[str, float], reason: str,
         )
     windows, of = state.windows, round_number(decision)
     waiting = None if windows is None else windows.find(ref)
-    is_unlearned = of in state.policy.settlement.rewards if windows is None else waiting and waiting.closes > turn.now
+    if windows is None:
+        settlement = state.policy.settlement
+        is_unlearned = of in settlement.rewards or of in settlement.parts
+    else:
+        is_unlearned = waiting is not None and waiting.closes > turn.now
     if not is_unlearned:
         return DecisionSettledError(
             f"A reward must not have been learned to be corrected, but that of {decision_id!r:.80} was: what rests on "

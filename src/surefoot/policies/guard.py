@@ -332,6 +332,27 @@ class Guard(BasePolicy):
         self._settlement.check_open(round_, self._rounds, "observed")
         self.units.add(round_, values)
 
+    def observe_part(self, round_: int, reward: Mapping[str, float]) -> None:
+        """Take rewards of a round whose other metrics may come later; it is settled once no metric is missing.
+
+        A metric with a default is not waited for, and the visits of a unit are taken as they come.
+
+        Parameters
+        ----------
+        round_ : int
+            The number of the round.
+        reward : mapping
+            The metrics that came, and their numbers.
+        """
+        parts = self._settlement.parts
+        self._settlement.check_open(round_, self._rounds, "observed")
+        came = {**parts.get(round_, {}), **reward}
+        if self.units.holds(round_) or not any(map(math.isnan, self._read_reward(came))):
+            self.observe(round_, came)
+            parts.pop(round_, None)
+        else:
+            parts[round_] = came
+
     def _draw(self, round_: int) -> float:
         """The coin of a round; nan where none can be drawn."""
         return draw_coin(self._seed, round_) if self.coins is None or self._seed is not None else self.coins(round_)
@@ -361,6 +382,8 @@ class Guard(BasePolicy):
         self._rounds = round_ = self._rounds + 1
         # An agreeing visit pays into the open round of its unit alone: what the unit brings may depend on later coins.
         pays = INCOME if unit is None or teaches else 0
+        if self._settlement.parts:
+            self._close_part(round_ - (self._settlement.settle_after or round_))
         self._settlement.decided(round_, record, is_learner, 1 if share > 0.0 else pays)
         if unit is not None and teaches:
             self.units.opened(unit, round_, is_learner, share, draw)
@@ -374,6 +397,12 @@ class Guard(BasePolicy):
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self._id, unit, certify,
         )  # fmt: skip
+
+    def _close_part(self, round_: int) -> None:
+        """Settle a round whose window of rounds ends by the metrics that came."""
+        part = self._settlement.parts.pop(round_, None)
+        if part is not None:
+            self._settlement.close(round_, self._read_reward(part))
 
     def _again(self, known: OpenUnit, unit: str | None, baseline: Any, proposal: Any, hold: bool) -> GuardDecision:
         """Another visit of a unit: the side that was drawn, with the actions of now; its round is paid for."""
@@ -413,7 +442,8 @@ class Guard(BasePolicy):
 
     def _arrays(self) -> dict[str, Any]:
         books = {"banks": self._books.save(), "lifts": self._books.save_lifts()}
-        return {**books, "booked": self.booked.state(), **self.units.state()}
+        parts = [[round_, part] for round_, part in self._settlement.parts.items()]
+        return {**books, "booked": self.booked.state(), **self.units.state(), "parts": parts}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         self._books.load(shaped(arrays["banks"], self._books.save().shape, "banks"))
@@ -422,3 +452,4 @@ class Guard(BasePolicy):
         self._books.load_lifts(shaped(arrays["lifts"], self._books.save_lifts().shape, "lifts"))
         self.booked.restore(arrays.get("booked"))
         self.units.restore(arrays)
+        self._settlement.parts = {int(round_): dict(part) for round_, part in arrays["parts"]}

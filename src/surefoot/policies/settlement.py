@@ -43,6 +43,7 @@ class Settlement:
         self.settle_after, self.default_reward = settle_after, default_reward
         self._open: dict[int, OpenRound] = {}
         self.rewards: dict[int, Reward] = {}  # rewards that have come and wait for an earlier round
+        self.parts: dict[int, dict[str, float]] = {}  # of open rounds that wait for further metrics, those that came
         self._queue: deque[int] = deque()  # rounds that others wait for, in their order; the first one is open
         self._income: list[int] = []  # a heap of rounds that are income, whose reward has come and waits
         self.defaults = 0  # rounds settled by the default
@@ -122,9 +123,13 @@ class Settlement:
 
     def _expired(self, round_: int) -> None:
         self.defaults += 1
+        self.close(round_, self.default_reward)
+
+    def close(self, round_: int, value: Reward) -> None:
+        """Settle a round whose window of rounds ends, by what came of it or else the default."""
         _, _, teaches = self._open[round_]
         if teaches:
-            self._wait(round_, teaches, self.default_reward)
+            self._wait(round_, teaches, value)
         else:
             del self._open[round_]
 
