@@ -33,18 +33,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def new_guard(kind: str = "one metric", **given: Any) -> Guard:
-    return Guard(**{"delta": 0.2, **SETTINGS[kind], **given})
+def new_guard(kind: str = "one metric", **settings: Any) -> Guard:
+    return Guard(**{"delta": 0.2, **SETTINGS[kind], **settings})
 
 
-def rewards_of(guard: Guard, rng: np.random.Generator, is_learner: bool) -> dict[str, float]:
-    """The learner is better at everything; now and then a metric is missing."""
-    found = {}
+def rewards_of(guard: Guard, rng: np.random.Generator, is_learner: bool) -> list[dict[str, float]]:
+    """The learner is better at everything; now and then the metrics come one by one."""
+    values = {}
     for name, metric in guard.metrics.items():
         good = rng.random() ** (0.3 if is_learner == (metric.kind == "floor") else 2.0)
-        if len(guard.metrics) == 1 or rng.random() < 0.9:
-            found[name] = metric.low + (metric.high - metric.low) * good
-    return found
+        values[name] = metric.low + (metric.high - metric.low) * good
+    return [{name: value} for name, value in values.items()] if rng.random() < 0.3 else [values]
 
 
 def play(experiment: Experiment, guard: Guard, clock: Clock, rounds: int, *, seed: int = 1, lost: float = 0.05) -> None:
@@ -53,16 +52,18 @@ def play(experiment: Experiment, guard: Guard, clock: Clock, rounds: int, *, see
     is_windowed = experiment.settings.reward_window is not None or guard.settings["settle_after"] is not None
     for number in range(rounds):
         clock.now += 1.0
-        asked: dict[str, Any] = {"baseline": "old", "proposal": "old" if number % 29 == 28 else {"new": [number % 3]}}
+        request: dict[str, Any] = {"baseline": "old", "proposal": "old" if number % 29 == 28 else {"new": [number % 3]}}
         if guard.settings["unit_window"] is not None and rng.random() < 0.8:
-            asked["unit"] = f"user-{rng.integers(12)}"
+            request["unit"] = f"user-{rng.integers(12)}"
         if rng.random() < 0.2:
-            asked["prediction"] = {name: 0.5 * metric.high for name, metric in guard.metrics.items()}
-        ask = experiment.book if number % 31 == 30 else experiment.decide
-        answer = ask(**asked, decision_id=f"{seed}-{number}")
+            request["prediction"] = {name: 0.5 * metric.high for name, metric in guard.metrics.items()}
+        decide = experiment.book if number % 31 == 30 else experiment.decide
+        answer = decide(**request, decision_id=f"{seed}-{number}")
         if rng.random() >= lost:
-            waiting.append((answer.decision_id, rewards_of(guard, rng, answer.source == "learner")))
-        elif not is_windowed and "unit" not in asked:
+            parts = rewards_of(guard, rng, answer.source == "learner")
+            # A part that never comes needs a window, or every later round waits for it.
+            waiting += [(answer.decision_id, part) for part in parts if not is_windowed or rng.random() < 0.9]
+        elif not is_windowed and "unit" not in request:
             experiment.abandon(answer.decision_id, reason="a test")
         while waiting and rng.random() < 0.6:
             experiment.reward(*waiting.pop(int(rng.integers(len(waiting)))))
@@ -71,10 +72,10 @@ def play(experiment: Experiment, guard: Guard, clock: Clock, rounds: int, *, see
 
 
 def played(
-    kind: str, rounds: int, *, journal: Journal | None = None, window: float | None = None, **given: Any
+    kind: str, rounds: int, *, journal: Journal | None = None, window: float | None = None, **settings: Any
 ) -> tuple[Journal, Experiment, Clock]:
     """An honest experiment with every mode."""
-    clock, guard, journal = Clock(), new_guard(kind, **given), journal or open_journal("memory:")
+    clock, guard, journal = Clock(), new_guard(kind, **settings), journal or open_journal("memory:")
     experiment = Experiment.create(
         journal, "shop", guard, mode="shadow", reward_window=window, clock=clock, snapshot_every=97
     )
