@@ -7,16 +7,17 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from surefoot.experiment.shard_state import ShardState
 
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.experiment import create_shared
+from surefoot.experiment.state import State
 from surefoot.journal import Journal
 from tests.experiment.tampering import Row
-from tests.leases.shards import SETTINGS, World
-from tests.leases.test_sharded_experiment import Fleet, play
-from tests.leases.test_shared_audit import audited, command
+from tests.sharing.shards import SETTINGS, World
+from tests.sharing.experiments import Fleet, play
+from tests.sharing.forgery import audited
+from tests.sharing.test_shared_audit import command
 
 
 def forget_shard_c(rows: list[Row]) -> None:
@@ -58,20 +59,21 @@ def test_an_alarm_that_is_left_out_of_a_hand_in_is_found(
     create_shared(
         hub, "shop", surefoot.SafeLUCB(**SETTINGS), mode="guarded", clock=fleet.clock, reward_bounds=(-1.0, 2.0)
     )
-    honest = ShardState.ended
+    honest = State.lease_ended
 
-    def ended(state: ShardState, record: Any) -> None:
-        honest(state, record)
-        assert state.due is not None
-        state.due = msgspec.structs.replace(state.due, alarm=None)
+    def ended(state: State, record: Any) -> Any:
+        due = msgspec.structs.replace(honest(state, record), alarm=None)
+        assert state.shard is not None
+        state.shard.due = due
+        return due
 
-    monkeypatch.setattr(ShardState, "ended", ended)
+    monkeypatch.setattr(State, "lease_ended", ended)
     shop = fleet.join("a")
     play(world, shop, 20)
     answer = shop.decide(world.rows, baseline=3)
     shop.reward(answer.decision_id, 2.5)
-    shop.renew()
-    shop.renew()
+    shop.leases.renew()
+    shop.leases.renew()
     found = audit_shards(hub, "shop", fleet.journals).hub.findings
     assert "alarm" in {one.what for one in found}
     fleet.close()

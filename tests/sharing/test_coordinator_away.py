@@ -20,7 +20,7 @@ from surefoot.errors import JournalError
 from surefoot.experiment import Experiment, create_shared
 from surefoot.journal import open_journal
 from tests.journal.servers import PostgresServer, new_database, running_server
-from tests.leases.shards import SETTINGS, World
+from tests.sharing.shards import SETTINGS, World
 
 Outage = Literal["frozen", "cut"]
 
@@ -134,7 +134,7 @@ def outlast(hub: tuple[Proxy, str, str], outage: Outage, seconds: float) -> None
             assert sources[-100:].count("baseline") > 70
         assert world.least > -6.0
         if outage == "cut":
-            assert all(isinstance(shop.lease_error, JournalError) for shop in shops)
+            assert all(isinstance(shop.leases.error, JournalError) for shop in shops)
         proxy.back()
         deadline, after = time.monotonic() + 30.0, [list[str](), list[str]()]
         while not all(set(sources[-10:]) == {"learner"} for sources in after):
@@ -143,7 +143,7 @@ def outlast(hub: tuple[Proxy, str, str], outage: Outage, seconds: float) -> None
                 visit(world, shop, sources, slowest)
             time.sleep(0.005)
         for shop in shops:
-            while not shop.renew():
+            while not shop.leases.renew():
                 time.sleep(0.01)
         assert max(slowest) < 1.0  # no decision waited for the hub
         assert world.least > -6.0

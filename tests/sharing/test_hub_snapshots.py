@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from surefoot.experiment.decoding import decode
-from surefoot.experiment.hub_state import HubState, SharedMode
-from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.sharing.hub import HubState, SharedMode
+from surefoot.sharing.hub import Hub
 from surefoot.leases import Coordinator, Shard
 from typer.testing import CliRunner
 
@@ -15,21 +15,20 @@ import surefoot
 from surefoot.audit import audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import JournalSchemaError
-from surefoot.experiment import lease_hub
+from surefoot.experiment import hub_module
 from surefoot.journal import Event, Journal, Transaction
 from surefoot.rounds import events
 from surefoot.safety.facts import Linear
-from tests.leases import guard_fleet
-from tests.leases.guard_fleet import GuardFleet
-from tests.leases.shards import World, new_coordinator
-from tests.leases.test_sharded_experiment import Fleet, play
+from tests.sharing.experiments import GuardFleet
+from tests.sharing.shards import World, new_coordinator
+from tests.sharing.experiments import Fleet, play
 
 EVERY = 60
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", EVERY)
+    monkeypatch.setattr(hub_module, "SNAPSHOT_ROUNDS", EVERY)
     return Fleet(tmp_path, hub)
 
 
@@ -50,7 +49,7 @@ def from_events(hub: Journal, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The coordinator without any snapshot."""
     with monkeypatch.context() as without:
         without.setattr(HubState, "_resume", lambda self, view: None)
-        return LeaseHub(hub, "shop", lambda: 1e9).look(state_of)
+        return Hub(hub, "shop", lambda: 1e9).look(state_of)
 
 
 def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
@@ -77,20 +76,20 @@ def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
 
     with monkeypatch.context() as watched:
         watched.setattr(HubState, "apply", counted)
-        resumed = LeaseHub(hub, "shop", fleet.clock).look(state_of)
+        resumed = Hub(hub, "shop", fleet.clock).look(state_of)
     assert min(applied) == snapshots[-1].number  # and nothing before
-    fresh = LeaseHub(hub, "shop", fleet.clock)
+    fresh = Hub(hub, "shop", fleet.clock)
     fresh.prepare()
     assert fresh._state is not None
     assert a.hub._state is not None
     assert 0 < fresh._state.since == a.hub._state.since  # the next one is taken when it would have been
-    assert resumed == from_events(hub, monkeypatch) == a.coordinator(state_of)
+    assert resumed == from_events(hub, monkeypatch) == at(a, state_of)
     for _ in range(5):
         play(world, a, 6)
         play(world, b, 4)
     c = fleet.join("c")
     play(world, c, 20)
-    assert c.coordinator(state_of) == a.coordinator(state_of) == from_events(hub, monkeypatch)
+    assert at(c, state_of) == at(a, state_of) == from_events(hub, monkeypatch)
     assert audit_shards(hub, "shop", fleet.journals).is_clean
     fleet.close()
 
@@ -119,7 +118,7 @@ def test_a_snapshot_that_is_lost_or_damaged_is_passed_over(
 
         with monkeypatch.context() as damaged:
             damaged.setattr(HubState, "_thaw", thaw)
-            assert LeaseHub(hub, "shop", fleet.clock).look(state_of) == expected
+            assert Hub(hub, "shop", fleet.clock).look(state_of) == expected
         assert len(seen) == 2
     for data in (b"", b"\x81\xa1x\x01", seen[0][:-9]):
         assert not HubState._thaw(HubState.__new__(HubState), data)
@@ -131,7 +130,7 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
     a = fleet.join("a")
     play(world, a, 30)
     assert audit_shards(hub, "shop", fleet.journals).is_clean
-    told = LeaseHub(hub, "shop", fleet.clock)
+    told = Hub(hub, "shop", fleet.clock)
     told.prepare()
     state = told._state
     assert state is not None
@@ -144,7 +143,7 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
         transaction.append(events.SNAPSHOT, records.encode(record), time=fleet.clock())
 
     hub.transact("shop", forge)
-    assert fleet.join("b").coordinator(lambda it: it.members.find("b").amount) > 40.0
+    assert at(fleet.join("b"), lambda it: it.members.find("b").amount) > 40.0
     found = audit_shards(hub, "shop", fleet.journals).hub.findings
     assert any("is leased in all" in one.text for one in found)
     fleet.close()
@@ -154,17 +153,17 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
 def test_the_mode_is_not_the_snapshot_s_to_say_and_the_command_line_finds_one_that_differs(
     is_guard: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 20)
+    monkeypatch.setattr(hub_module, "SNAPSHOT_ROUNDS", 20)
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
         fleet: Any = GuardFleet(tmp_path, hub) if is_guard else Fleet(tmp_path, hub)
         a = fleet.join("a", every=10)
         a.set_mode("paused", reason="fire")
-        guard_fleet.World(3).play(a, 90) if is_guard else play(World(np.random.default_rng(9)), a, 90)
-        a.renew()
+        GuardWorld(3).play(a, 90) if is_guard else play(World(np.random.default_rng(9)), a, 90)
+        a.leases.renew()
         audited = ["audit", f"{tmp_path}/hub.db", "--experiment", "shop", "--shard", f"a={tmp_path}/a.db"]
         honest = CliRunner().invoke(app, audited)
         assert honest.exit_code == 0, honest.output
-        told = LeaseHub(hub, "shop", fleet.clock)
+        told = Hub(hub, "shop", fleet.clock)
         told.prepare()
         state: Any = told._state
         state.mode, head = SharedMode("guarded", 10**6), state.head
@@ -184,7 +183,7 @@ def test_the_mode_is_not_the_snapshot_s_to_say_and_the_command_line_finds_one_th
 def test_an_unknown_event_is_still_refused(fleet: Fleet, hub: Journal) -> None:
     hub.transact("shop", lambda transaction: transaction.append("something", b"{}", time=2e9))
     with pytest.raises(JournalSchemaError):
-        LeaseHub(hub, "shop", fleet.clock).prepare()
+        Hub(hub, "shop", fleet.clock).prepare()
     fleet.close()
 
 
@@ -201,7 +200,7 @@ def test_a_coordinator_goes_on_from_its_state_whatever_waits() -> None:
     assert coordinator._early
     assert coordinator.members.find("a").waiting
     assert state_of(Coordinator.from_state(coordinator.state())) == state_of(coordinator)
-    coordinator.lose("c")
+    coordinator.leases.hub.lose("c")
     shards["b"].renew(coordinator.take(shards["b"].hand_in(30.5 + 9.0), now=40.0))
     alarmed = shards["a"]
     world.visit(alarmed, 41.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.sharing.hub import Hub
 from typer.testing import CliRunner
 
 import surefoot
@@ -13,8 +13,8 @@ from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, create_shared, fork
 from surefoot.experiment.restore import restore
-from tests.leases.guard_fleet import NAME, GuardFleet, World
-from tests.leases.shards import SETTINGS
+from tests.sharing.experiments import NAME, GuardFleet, World
+from tests.sharing.shards import SETTINGS
 
 OPS = ("--by", "ops", "--reason", "the disk died")
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
         fleet, world = GuardFleet(tmp_path, hub), World(1)
         for shop in (fleet.join("a"), fleet.join("b")):
             world.play(shop, 12)
-            shop.renew()
+            shop.leases.renew()
         Experiment.create(hub, "alone", surefoot.UCB(arms=2), mode="guarded")
         fleet.close()
     return tmp_path
@@ -88,7 +88,7 @@ def test_a_hub_is_listed_as_shared(folder: Path) -> None:
     assert (alone["name"], "is_shared" in alone) == ("alone", False)
     assert (shop["name"], shop["policy"], shop["mode"], shop["shards"]) == (NAME, "Guard", "guarded", 2)
     with surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
-        hub_of = LeaseHub(hub, NAME, lambda: 1e9)
+        hub_of = Hub(hub, NAME, lambda: 1e9)
         told = hub_of.look(lambda it: (it.policy.rounds, len(it.policy.pending), *it.pot, *it.leased))
     assert (shop["rounds"], shop["pending"], shop["pot"], shop["leased"]) == told
     assert told[0] > 0
@@ -96,8 +96,8 @@ def test_a_hub_is_listed_as_shared(folder: Path) -> None:
 
 def test_the_status_of_a_hub_has_its_shards_their_leases_and_the_sum(folder: Path) -> None:
     with surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
-        hub_of = LeaseHub(hub, NAME, lambda: 1e9)
-        hub_of.lose("b", reason="its machine is gone")
+        hub_of = Hub(hub, NAME, lambda: 1e9)
+        hub_of.leases.hub.lose("b", reason="its machine is gone")
         told = hub_of.look(lambda it: (it.pot[0], {name: m.amounts for name, m in it.members.all.items()}))
     found = json.loads(command("experiment", "status", folder / "hub.db", NAME, "--json").stdout)
     assert found["pot"] == told[0]

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.audit import audit_shards
 from surefoot.errors import DecisionError, InputError, JournalUnavailableError
 from surefoot.experiment import Experiment
 from surefoot.journal import Journal
-from tests.leases.shards import World
-from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
+from tests.sharing.shards import World
+from tests.sharing.experiments import RESERVE, Away, Fleet, at, play
 
 
 def new_fleet(folder: Path, hub: Journal) -> tuple[Any, Fleet, World]:
@@ -20,25 +19,25 @@ def new_fleet(folder: Path, hub: Journal) -> tuple[Any, Fleet, World]:
 
 
 def member(shop: Experiment, name: str) -> Any:
-    return shop.coordinator(lambda it: it.members.all[name])
+    return at(shop, lambda it: it.members.all[name])
 
 
 def test_a_shard_does_not_leave_while_rounds_are_open(tmp_path: Path, hub: Journal) -> None:
     _, fleet, world = new_fleet(tmp_path, hub)
     a, b = fleet.join("a"), fleet.join("b", every=10**6)
     open_ = b.decide(world.rows, baseline=3)
-    b.renew()
+    b.leases.renew()
     with pytest.raises(DecisionError, match="open"):
-        b.leave()
+        b.leases.leave()
     assert b.decide(world.rows, baseline=3, decision_id="y").source == "learner"  # nothing has changed
     for id_ in (open_.decision_id, "y"):
         b.abandon(id_, reason="never shown")
-    b.leave()
+    b.leases.leave()
     fleet.clock.time += 1.0
     play(world, a, 20)
-    a.renew()
-    assert a.coordinator(lambda it: it.policy.ridge.count) == 20
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    a.leases.renew()
+    assert at(a, lambda it: it.policy.ridge.count) == 20
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -46,15 +45,15 @@ def test_a_shard_does_not_leave_while_rounds_are_open(tmp_path: Path, hub: Journ
 def test_the_hub_lets_nobody_leave_with_open_rounds(tmp_path: Path, hub: Journal, is_handed_in: bool) -> None:
     _, fleet, world = new_fleet(tmp_path, hub)
     shop = fleet.join("a", every=10**6)
-    shop.renew()
-    shop._renewing.acquire()
+    shop.leases.renew()
+    shop.leases._renewing.acquire()
     shop.decide(world.rows, baseline=3)
-    shop._renewing.release()
+    shop.leases._renewing.release()
     if is_handed_in:
-        shop.renew()
+        shop.leases.renew()
     with pytest.raises(InputError, match="open"):  # a round that was decided while the shard was leaving
-        shop._hand_in(leaves=True)
-    shop.renew()
+        shop.leases._hand_in(leaves=True)
+    shop.leases.renew()
     assert shop.decide(world.rows, baseline=3).source == "learner"
     fleet.close()
 
@@ -66,13 +65,13 @@ def test_a_shard_leaves_although_an_answer_was_lost(tmp_path: Path, hub: Journal
     play(world, b, 3)
     away.loses_answers = True
     with pytest.raises(JournalUnavailableError):
-        b.renew() if lost == "the hand-in before" else b._hand_in(leaves=True)
+        b.leases.renew() if lost == "the hand-in before" else b.leases._hand_in(leaves=True)
     away.loses_answers = False
-    b.leave()
+    b.leases.leave()
     found = member(a, "b")
     assert found.is_away
-    assert found.amount == 0.0
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    assert found.amounts == ()
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -80,16 +79,16 @@ def test_a_shard_that_has_left_gets_no_other_lease(tmp_path: Path, hub: Journal)
     _, fleet, world = new_fleet(tmp_path, hub)
     a, b = fleet.join("a"), fleet.join("b")
     play(world, b, 3)
-    b.leave()
+    b.leases.leave()
     play(world, b, 5)
-    b.renew()
+    b.leases.renew()
     assert b.decide(world.rows, baseline=3).source == "baseline"
     again = fleet.join("b")
     play(world, again, 5)
-    again.renew()
+    again.leases.renew()
     assert again.decide(world.rows, baseline=3).source == "baseline"
     assert member(a, "b").is_away
-    assert member(a, "b").amount == 0.0
+    assert member(a, "b").amounts == ()
     fleet.close()
 
 
@@ -98,9 +97,9 @@ def test_why_a_lease_was_not_renewed_is_told(tmp_path: Path, hub: Journal, caplo
     shop = fleet.join("a", every=1)
     away.is_away = True
     shop.decide(world.rows, baseline=3)
-    assert "must answer" in str(shop.lease_error)
+    assert "must answer" in str(shop.leases.error)
     assert "not renewed" in caplog.text
     away.is_away = False
-    shop.renew()
-    assert shop.lease_error is None
+    shop.leases.renew()
+    assert shop.leases.error is None
     fleet.close()

@@ -13,8 +13,8 @@ from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment
 from surefoot.journal import Journal
 from tests.experiment.tampering import Row
-from tests.leases.test_sharded_experiment import RESERVE, Fleet
-from tests.leases.test_shared_audit import audited
+from tests.sharing.experiments import RESERVE, Fleet, at, of_shard
+from tests.sharing.forgery import audited
 
 ROWS = np.array([[0.5, 0.0, 0.0], [0.0, 0.9, 0.0]])
 
@@ -34,12 +34,12 @@ def test_a_name_is_not_joined_with_a_second_journal(tmp_path: Path, hub: Journal
     fleet = new_fleet(tmp_path, hub)
     first = fleet.join("a")
     for _ in range(leases):
-        first.renew()
+        first.leases.renew()
     events = len(list(hub.read("shop")))
     with pytest.raises(ConfigError, match="another one"):
         joined(fleet, surefoot.open_journal("memory:"))
     assert len(list(hub.read("shop"))) == events
-    assert first.renew()
+    assert first.leases.renew()
     fleet.close()
 
 
@@ -61,10 +61,10 @@ def test_a_journal_from_a_backup_does_not_spend_a_lease_again(
     shop = fleet.join("a", every=10**6)
     for _ in range(leases):
         shop.decide(ROWS, baseline=0)
-        shop.renew()
+        shop.leases.renew()
     with surefoot.open_journal(f"sqlite:///{backup}") as old, pytest.raises(ConfigError, match="newest"):
         joined(fleet, old)
-    assert shop.renew()
+    assert shop.leases.renew()
     fleet.close()
 
 
@@ -77,13 +77,13 @@ def test_a_hand_in_that_differs_from_the_first_is_refused_and_leases_nothing(
     backup = surefoot.open_journal(f"sqlite:///{copied(fleet, tmp_path / 'backup.db')}")
     shop, twin = fleet.join("a", every=10**6), joined(fleet, backup)  # both at lease 1, which nobody can tell apart
     shop.decide(ROWS, baseline=0)
-    shop.renew()
+    shop.leases.renew()
     twin.decide(ROWS, baseline=0)
-    leased = shop.coordinator(lambda it: it.leased)
+    leased = at(shop, lambda it: it.leased)
     with pytest.raises(ConfigError, match="differs"):
-        twin.renew()
+        twin.leases.renew()
     assert twin.decide(ROWS, baseline=0).source == "baseline"
-    assert shop.coordinator(lambda it: it.leased) == leased > 0
+    assert at(shop, lambda it: it.leased) == leased > (0.0,)
     backup.close()
     fleet.close()
 
@@ -102,8 +102,8 @@ def test_a_lease_of_another_hub_of_the_same_name_is_refused(tmp_path: Path, hub:
 def test_a_shard_whose_first_answer_was_lost_gets_the_same_lease(tmp_path: Path, hub: Journal) -> None:
     fleet = new_fleet(tmp_path, hub)
     shop = fleet.join("a")
-    shard, token = shop._shard_state(lambda state: (state.shard, state.token))
-    assert shop._hub.join(shard, token)[0] == shop._shard_state(lambda state: state.lease)
+    shard, token = of_shard(shop, lambda shard: (shard.shard, shard.token))
+    assert shop.leases.hub.join(shard, token).lease == of_shard(shop, lambda shard: shard.lease)
     fleet.close()
 
 
@@ -145,14 +145,14 @@ def test_a_hub_that_was_put_back_is_noticed_and_pauses_all_shards(tmp_path: Path
         fleet = new_fleet(tmp_path / "shards", hub)
         shops = {name: fleet.join(name, every=10**6) for name in ("a", "b")}
         for shop in shops.values():
-            shop.renew()
+            shop.leases.renew()
         with sqlite3.connect(tmp_path / "hub.db") as file:
             file.execute("VACUUM INTO ?", (str(tmp_path / "old.db"),))
         file.close()
         late = fleet.join("late", every=10**6)
         for shop in (*shops.values(), late):
             shop.decide(ROWS, baseline=0)
-            shop.renew()
+            shop.leases.renew()
     for name in ("a", "late", "b"):
         shutil.copy(tmp_path / "old.db", tmp_path / f"{name}.hub.db")
         with surefoot.open_journal(f"sqlite:///{tmp_path}/{name}.hub.db") as old:
@@ -168,9 +168,9 @@ def test_a_hub_that_was_put_back_is_noticed_and_pauses_all_shards(tmp_path: Path
     shutil.copy(tmp_path / "old.db", tmp_path / "running.db")
     with surefoot.open_journal(f"sqlite:///{tmp_path}/running.db") as old:
         running: Any = shops["b"]
-        running._hub._journal, running._hub._state = old, None  # under a server that runs
+        running.leases.hub._journal, running.leases.hub._state = old, None  # under a server that runs
         with pytest.raises(ConfigError, match="start a new experiment"):
-            running.renew()
+            running.leases.renew()
         assert sum(event.kind == "mode" for event in old.read("shop")) == 1
     fleet.close()
 
@@ -179,6 +179,6 @@ def test_whoever_has_another_token_pauses_nobody(tmp_path: Path, hub: Journal) -
     fleet = new_fleet(tmp_path, hub)
     shop: Any = fleet.join("a", every=10**6)
     with pytest.raises(ConfigError, match="joined with"):
-        shop.hub.confirm("a", "00" * 16, 7, is_ended=False)
+        shop.leases.hub.confirm("a", "00" * 16, 7, is_ended=False)
     assert all(event.kind != "mode" for event in hub.read("shop"))
     fleet.close()

@@ -19,10 +19,10 @@ from surefoot.journal import Journal, open_journal
 from surefoot.rounds import events
 from tests.experiment.killing import Notes
 from tests.journal.servers import PostgresServer, new_database, running_server
-from tests.leases.shard_server import ALPHA, MEANS, NAME, RESERVE, THETA, begin_in, joined, live, rows_of
+from tests.sharing.shard_server import ALPHA, MEANS, NAME, RESERVE, THETA, begin_in, joined, live, rows_of
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.leases.shard_server"])
+FORKS.set_forkserver_preload(["tests.sharing.shard_server"])
 SHARDS = ("berlin", "lima", "tokyo")
 MADE: dict[str, Any] = {events.DECISION: events.DecisionRecord, events.GUARDED: events.Guarded}
 PAID: dict[str, Any] = {events.REWARD: events.RewardRecord, events.METRIC_REWARD: events.MetricReward}
@@ -142,8 +142,8 @@ def killed(
         journals = {shard: open_journal(servers.own(shard)) for shard in SHARDS}
         for shard, journal in journals.items():  # whoever comes next hands in what was left
             shop = joined(place, journal, shard)
-            assert shop.renew()
-            learned, leased, pot = shop.coordinator(lambda it: (_learned(it), it.leased, it.pot))
+            assert shop.leases.renew()
+            learned, leased, pot = at(shop, lambda it: (_learned(it), it.leased, it.pot))
             assert max(np.ravel(leased) - np.maximum(0.0, np.ravel(pot))) <= 0.0
         report = audit_shards(place, NAME, journals)
         for shard, journal in journals.items():

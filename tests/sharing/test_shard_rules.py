@@ -12,11 +12,11 @@ from surefoot.leases import HandIn, LeasedRound, Shard
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, DecisionSettledError, InputError
-from surefoot.experiment import Experiment, create_shared, lease_hub
+from surefoot.experiment import Experiment, create_shared, hub_module
 from surefoot.journal import Journal
 from surefoot.rounds.events import HandedIn
-from tests.leases.shards import SETTINGS, World, new_coordinator
-from tests.leases.test_sharded_experiment import RESERVE, Fleet
+from tests.sharing.shards import SETTINGS, World, new_coordinator
+from tests.sharing.experiments import RESERVE, Fleet
 
 
 def handed_in(hub: Journal) -> list[Any]:
@@ -39,7 +39,7 @@ def test_the_reward_of_a_round_that_was_not_played_as_decided_is_not_learned(
         shop.book(world.rows, baseline=0, decision_id="x")
     assert shop._state is not None  # the next decision need not replay the chain
     assert not shop.reward("x", 0.5).is_accepted
-    shop.renew()
+    shop.leases.renew()
     assert [entry for given in handed_in(hub) for entry in given["rewards"]] == [[1, None]]
     assert audit_shards(hub, "shop", fleet.journals).is_clean
     fleet.close()
@@ -140,11 +140,11 @@ def test_what_would_make_the_hub_unreadable_is_refused(tmp_path: Path, hub: Jour
     bad: list[dict[str, Any]] = [{"reason": None}, {"reason": ""}, {"reason": "gone", "by": 3}]
     for told in bad:
         with pytest.raises(InputError):
-            shop.lose("b", **told)
+            shop.leases.hub.lose("b", **told)
     with pytest.raises(InputError, match="shard"):
         fleet.join(5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="join"):
-        shop.lose("c", reason="it never was")
+        shop.leases.hub.lose("c", reason="it never was")
     assert len(list(hub.read("shop"))) == events
     create_shared(hub, "text", surefoot.SafeLUCB(**SETTINGS), skew="1")  # type: ignore[arg-type]
     assert msgspec.json.decode(next(hub.read("text")).payload)["skew"] == 1.0
@@ -152,24 +152,24 @@ def test_what_would_make_the_hub_unreadable_is_refused(tmp_path: Path, hub: Jour
 
 
 def test_there_is_room_for_so_many_edges_of_one_caller(hub: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 0)
+    monkeypatch.setattr(hub_module, "SNAPSHOT_ROUNDS", 0)
     create_shared(hub, "shop", surefoot.SafeLUCB(**SETTINGS))
-    room, place = lease_hub.Room(shards=4, of_caller=2), lease_hub.LeaseHub(hub, "shop", lambda: 5.0)
+    room, place = hub_module.Room(shards=4, of_caller=2), hub_module.Hub(hub, "shop", lambda: 5.0)
     for name in ("till-1", "till-2", "till-2"):  # the last one asks again
         assert place.join(name, f"token of {name}", by="ada (1)", room=room).record.number == 1
-    for found in (place, lease_hub.LeaseHub(hub, "shop", lambda: 5.0)):
+    for found in (place, hub_module.Hub(hub, "shop", lambda: 5.0)):
         with pytest.raises(ConfigError, match="2 edges of one token"):
             found.join("till-3", "token", by="ada (1)", room=room)
     place.join("kiosk-1", "token", by="ben (2)", room=room)
     place.join("kiosk-2", "token", by="ben (2)", room=room)
-    place.lose("till-1", reason="its machine is gone")
+    place.leases.hub.lose("till-1", reason="its machine is gone")
     place.join("till-3", "token", by="ada (1)", room=room)
     with pytest.raises(ConfigError, match="At most 4 shards"):
         place.join("app", "token", by="cleo (3)", room=room)
     done: dict[str, Any] = {"rounds": [], "rewards": [], "question": [0.0] * 3, "level": 0.0, "through": 5.0}
     place.take(HandedIn(shard="kiosk-1", token="token", lease=1, **done), sent=5.0)  # which takes a snapshot
-    place.lose("till-2", reason="its machine is gone")
-    later = lease_hub.LeaseHub(hub, "shop", lambda: 5.0)
+    place.leases.hub.lose("till-2", reason="its machine is gone")
+    later = hub_module.Hub(hub, "shop", lambda: 5.0)
     with pytest.raises(ConfigError, match="2 edges of one token"):
         later.join("kiosk-3", "token", by="ben (2)", room=room)
 
@@ -182,11 +182,11 @@ def test_a_reward_that_goes_on_at_once_is_not_corrected(tmp_path: Path, hub: Jou
         shop.decide(world.rows, baseline=3, decision_id=visit)
     assert shop.reward("y", 0.9).is_accepted  # it waits for that of x
     if is_handed_in:
-        shop.renew()
+        shop.leases.renew()
     with pytest.raises(DecisionSettledError, match="reward_window"):
         shop.correct("y", 0.2, reason="measured wrongly")
     assert shop.reward("x", 0.5).is_accepted
-    shop.renew()
+    shop.leases.renew()
     assert sorted(entry for given in handed_in(hub) for entry in given["rewards"]) == [[1, 0.5], [2, 0.9]]
     assert audit_shards(hub, "shop", fleet.journals).is_clean
     fleet.close()
@@ -201,7 +201,7 @@ def test_a_reward_whose_window_is_open_is_corrected_before_it_is_handed_in(hub: 
     assert shop.correct("x", 0.2, reason="measured wrongly")
     now[0] += 100.0
     shop.close_windows()
-    shop.renew()
+    shop.leases.renew()
     assert [entry for given in handed_in(hub) for entry in given["rewards"]] == [[1, 0.2]]
     assert audit_shards(hub, "shop", {"a": own}).is_clean
 
@@ -216,7 +216,7 @@ def test_a_correction_of_what_may_have_been_handed_in_is_a_finding(
         shop.decide(world.rows, baseline=3, decision_id=visit)
     shop.reward("y", 0.9)
     assert shop.correct("y", 0.2, reason="it suits somebody")
-    shop.renew()
+    shop.leases.renew()
     (report,) = audit_shards(hub, "shop", fleet.journals).shards.values()
     assert report.findings.counts["corrected"] == 1
     fleet.close()

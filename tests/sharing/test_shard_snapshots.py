@@ -18,10 +18,9 @@ from surefoot.experiment.snapshots import begin, caught_up, differing, freeze, p
 from surefoot.experiment.state import State
 from surefoot.journal import Journal
 from surefoot.rounds import events
-from tests.leases import guard_fleet
-from tests.leases.guard_fleet import GuardFleet, seeded_coins
-from tests.leases.shards import World
-from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
+from tests.sharing.experiments import GuardFleet, seeded_coins
+from tests.sharing.shards import World
+from tests.sharing.experiments import RESERVE, Away, Fleet, play
 
 EVERY = 25
 every_kind = pytest.mark.parametrize("kind", ["floor", "bank"])
@@ -34,7 +33,7 @@ class Shop:
         away: Any = Away(hub)
         self.hub, self.is_guard = away, kind == "bank"
         self.fleet: Any = GuardFleet(folder, away) if self.is_guard else Fleet(folder, away, constraint=RESERVE)
-        self.world: Any = guard_fleet.World(3) if self.is_guard else World(np.random.default_rng(3))
+        self.world: Any = GuardWorld(3) if self.is_guard else World(np.random.default_rng(3))
         self.joined = self.open()
 
     def open(self) -> Experiment:
@@ -77,7 +76,7 @@ def test_a_shard_goes_on_from_its_snapshot_to_the_bit(shop: Shop) -> None:
     assert again.status().rounds == 56
     shop.joined = again
     shop.play(20)
-    again.renew()
+    again.leases.renew()
     view = shop.fleet.journals["a"].view("shop")
     assert len([event for event in view.read() if event.kind == events.SNAPSHOT]) >= 3
     assert list(differing(view)) == []
@@ -88,10 +87,10 @@ def test_a_shard_goes_on_from_its_snapshot_to_the_bit(shop: Shop) -> None:
 @every_kind
 def test_a_snapshot_between_two_leases_knows_what_is_to_be_handed_in(shop: Shop) -> None:
     shop.play(12)
-    shop.hub.loses_answers = True
+    shop.leases.hub.loses_answers = True
     with pytest.raises(JournalUnavailableError):
-        shop.joined.renew()
-    shop.hub.is_away = True
+        shop.joined.leases.renew()
+    shop.leases.hub.is_away = True
     shop.joined.set_mode("paused", reason="nobody answers")
     shop.visit()
     shop.joined.snapshot()
@@ -99,11 +98,11 @@ def test_a_snapshot_between_two_leases_knows_what_is_to_be_handed_in(shop: Shop)
     assert freeze(quick) == freeze(whole)
     due: Any = quick
     assert (due.due.lease, len(due.since), due.unshared.reason) == (due.lease.number, 1, "nobody answers")
-    shop.hub.is_away = shop.hub.loses_answers = False
+    shop.leases.hub.is_away = shop.leases.hub.loses_answers = False
     again = shop.open()
     assert again.status().mode == "paused"
-    again.renew()
-    assert again.coordinator(lambda it: it.policy.rounds) == 13
+    again.leases.renew()
+    assert at(again, lambda it: it.policy.rounds) == 13
     assert audit_shards(shop.hub, "shop", shop.fleet.journals).is_clean
     shop.fleet.close()
 
@@ -177,18 +176,18 @@ def test_what_a_snapshot_says_of_the_mode_changes_nothing_and_is_found_under_an_
     shop: Shop, is_over: bool
 ) -> None:
     shop.play(5)
-    shop.joined.renew()
+    shop.joined.leases.renew()
     shop.play(5)
     state: Any = shop.joined._state
     state.shared_mode, state.unshared = 10**6, None
     shop.joined.snapshot()
     if is_over:
-        shop.joined.renew()
+        shop.joined.leases.renew()
     shop.joined = shop.open()
     found: Any = shop.joined._state
     assert found.shared_mode == 0
     shop.joined.set_mode("paused")
-    shop.joined.renew()
+    shop.joined.leases.renew()
     assert shop.joined.status().mode == "paused"
     texts = [text for _, text in differing(shop.fleet.journals["a"].view("shop"))]
     assert texts == ["its state.shard is not what the events come to"]
@@ -199,7 +198,7 @@ def test_a_pause_that_was_not_passed_on_is_known_from_its_event(tmp_path: Path, 
     shop = Shop("floor", tmp_path, hub)
     shop.joined.set_mode("paused")
     shop.joined.set_mode("guarded")
-    shop.hub.is_away = True
+    shop.leases.hub.is_away = True
     shop.joined.set_mode("paused", reason="fire")
     state: Any = shop.joined._state
     said, state.unshared, state.shared_mode = state.shared_mode, None, 0
@@ -240,14 +239,14 @@ def test_a_rebuilt_shard_names_the_round_of_its_alarm(tmp_path: Path, hub: Journ
     shop, rows = fleet.join("a", every=10**6), [[0.1, 0.5], [0.5, 0.1]]
     for _ in range(3):
         shop.reward(shop.decide(rows, baseline=0).decision_id, 3.0)  # more than any theta of that length allows
-    shop.renew()
+    shop.leases.renew()
     shop.decide(rows, baseline=0)
     alarm: Any = shop._look(lambda state: state.policy.alarm)
     assert shop.status().alarm == alarm.text
     assert (alarm.kind, alarm.round) == ("contradiction", 2)
     for _ in range(3):
         shop.decide(rows, baseline=0)
-        shop.renew()
+        shop.leases.renew()
         again = caught_up(None, fleet.journals["a"].view("shop"))
         assert again.policy.alarm == shop._look(lambda state: state.policy.alarm)
         assert again.policy.alarm == alarm

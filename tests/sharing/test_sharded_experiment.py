@@ -1,6 +1,6 @@
 """Shards as experiments: journals of their own, one ledger where they meet, and servers that come, go and die."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,68 +9,18 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.audit import audit_shards
 from surefoot.errors import AlarmError, AssumptionError, ConfigError, DecisionError, JournalUnavailableError
 from surefoot.experiment import Experiment, create_shared
 from surefoot.journal import Journal
-from tests.leases.shards import ALPHA, SETTINGS, World
-
-RESERVE = {"name": "reserve", "granted": 20.0}
-
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.time = 1000.0
-
-    def __call__(self) -> float:
-        self.time += 0.001
-        return self.time
-
-
-class Fleet:
-    """An experiment in one journal, and shards in files of their own."""
-
-    def __init__(self, folder: Path, hub: Journal, *, name: str = "shop", **extra: Any) -> None:
-        self.folder, self.hub, self.clock = folder, hub, Clock()
-        policy = surefoot.SafeLUCB(**{**SETTINGS, **extra})
-        create_shared(hub, name, policy, mode="guarded", skew=1.0, clock=self.clock)
-        self.journals: dict[str, Journal] = {}
-
-    def join(self, shard: str, *, every: int = 10, clock: Callable[[], float] | None = None) -> Experiment:
-        if shard in self.journals:
-            self.journals[shard].close()
-        self.journals[shard] = surefoot.open_journal(f"sqlite:///{self.folder}/{shard}.db")
-        told: dict[str, Any] = {
-            "shard": shard,
-            "every": every,
-            "seconds": 1e9,
-            "clock": clock or self.clock,
-            "in_background": False,
-        }
-        return Experiment.join(self.hub, "shop", self.journals[shard], **told)
-
-    def close(self) -> None:
-        for journal in self.journals.values():
-            journal.close()
+from tests.sharing.experiments import RESERVE, Away, Fleet, at, of_shard, play
+from tests.sharing.shards import ALPHA, World
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, hub: Journal) -> Iterator[Fleet]:
-    made = Fleet(tmp_path, hub)
-    yield made
-    made.close()
-
-
-def play(world: World, shop: Experiment, rounds: int) -> int:
-    """Rounds with their rewards; how many were the learner's."""
-    learner = 0
-    for _ in range(rounds):
-        answer = shop.decide(world.rows, baseline=world.baseline)
-        learner += answer.source == "learner"
-        assert shop.reward(answer.decision_id, world.played(answer.action)).is_accepted
-    return learner
+    fleet = Fleet(tmp_path, hub)
+    yield fleet
+    fleet.close()
 
 
 def test_shards_learn_together_and_keep_one_floor(fleet: Fleet) -> None:
@@ -80,12 +30,12 @@ def test_shards_learn_together_and_keep_one_floor(fleet: Fleet) -> None:
     assert learner > 400
     assert world.least > -1e-9
     for shop in shops:
-        shop.renew()
-    rounds, pending = shops[0].coordinator(lambda it: (it.policy.rounds, it.policy.pending))
+        shop.leases.renew()
+    rounds, pending = at(shops[0], lambda it: (it.policy.rounds, it.policy.pending))
     assert rounds >= 830
     assert len(pending) <= 10
-    leased, pot = shops[1].coordinator(lambda it: (it.leased, it.pot))
-    assert 0 < leased <= pot
+    leased, pot = at(shops[1], lambda it: (it.leased, it.pot.totals()))
+    assert (0.0,) < leased <= pot
     # One transaction where they meet for about ten decisions; the first leases are shorter.
     assert len(list(fleet.hub.read("shop"))) < 2 * 840 / 7
 
@@ -96,8 +46,8 @@ def test_every_server_comes_to_the_same_bits(fleet: Fleet) -> None:
     for _ in range(20):
         play(world, a, 5)
         play(world, b, 5)
-    states = [shop.coordinator(lambda it: (it.policy.core.ridge.save(), it.proved, it.leased)) for shop in (a, b)]
-    fresh = fleet.join("c").coordinator(lambda it: (it.policy.core.ridge.save(), it.proved, it.leased))
+    states = [at(shop, lambda it: (it.policy.core.ridge.save(), it.pot.proved, it.leased)) for shop in (a, b)]
+    fresh = at(fleet.join("c"), lambda it: (it.policy.core.ridge.save(), it.pot.proved, it.leased))
     assert np.array_equal(states[0][0], states[1][0])
     assert np.array_equal(states[0][0], fresh[0])
     assert states[0][1:] == states[1][1:]
@@ -117,29 +67,6 @@ def test_a_shard_that_is_opened_again_goes_on_where_it_was(fleet: Fleet) -> None
     assert world.least > -1e-9
 
 
-class Away:
-    """A hub that does not answer, or only after it has done what was asked; or one with a clock."""
-
-    def __init__(self, journal: Journal) -> None:
-        self.journal, self.is_away, self.loses_answers = journal, False, False
-        self.told: Callable[[], float | None] = journal.clock
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.journal, name)
-
-    def clock(self) -> float | None:
-        if self.is_away:
-            raise JournalUnavailableError("The server must answer, but does not.")
-        return self.told()
-
-    def transact(self, *args: Any, **kwargs: Any) -> Any:
-        self.clock()
-        result = self.journal.transact(*args, **kwargs)
-        if self.loses_answers:
-            raise JournalUnavailableError("The answer was lost.")
-        return result
-
-
 def test_while_the_hub_is_away_a_shard_goes_on_within_its_lease_and_then_plays_the_baseline(
     tmp_path: Path, hub: Journal
 ) -> None:
@@ -153,10 +80,10 @@ def test_while_the_hub_is_away_a_shard_goes_on_within_its_lease_and_then_plays_t
     assert 10 < spent < 60  # a reserve of 16 by rounds that may cost 0.9 each
     assert sources[spent:].count("learner") <= ALPHA * 60  # but for what is free where no mean is negative
     with pytest.raises(JournalUnavailableError):
-        shop.renew()
+        shop.leases.renew()
     away.is_away = False
-    shop.renew()
-    assert shop.coordinator(lambda it: it.policy.rounds) == 60
+    shop.leases.renew()
+    assert at(shop, lambda it: it.policy.rounds) == 60
     fleet.close()
 
 
@@ -169,13 +96,13 @@ def test_a_hand_in_whose_answer_was_lost_counts_once_and_meanwhile_the_baseline_
     assert shop.decide(world.rows, baseline=3).source == "learner"
     away.loses_answers = True
     with pytest.raises(JournalUnavailableError):
-        shop.renew()
+        shop.leases.renew()
     assert shop.decide(world.rows, baseline=3).source == "baseline"  # the lease may be somebody else's by now
     away.loses_answers = False
     again = fleet.join("a", every=1000)  # the server has died since
     assert again.decide(world.rows, baseline=3).source == "learner"
-    again.renew()
-    assert again.coordinator(lambda it: it.policy.rounds) == 3
+    again.leases.renew()
+    assert at(again, lambda it: it.policy.rounds) == 3
     kinds = [event.kind for event in hub.read("shop")]
     assert kinds[:5] == ["created", "joined", "leased", "handed_in", "leased"]
     assert kinds.count("handed_in") == kinds.count("leased") - 1
@@ -189,15 +116,15 @@ def test_a_lost_shard_is_not_waited_for_and_may_come_back(fleet: Fleet) -> None:
     play(world, b, 30)
     fleet.journals["b"].close()
     play(world, a, 30)
-    learned = a.coordinator(lambda it: it.policy.ridge.count)
-    a.lose("b", reason="its machine is gone")
+    learned = at(a, lambda it: it.policy.ridge.count)
+    a.leases.hub.lose("b", reason="its machine is gone")
     play(world, a, 30)
-    assert a.coordinator(lambda it: it.policy.ridge.count) > learned + 20
+    assert at(a, lambda it: it.policy.ridge.count) > learned + 20
     back = fleet.join("b")
     play(world, back, 30)
-    back.renew()
-    a.renew()
-    assert a.coordinator(lambda it: it.policy.rounds) > 140
+    back.leases.renew()
+    a.leases.renew()
+    assert at(a, lambda it: it.policy.rounds) > 140
     assert world.least > -1e-9
 
 
@@ -205,9 +132,9 @@ def test_a_shard_that_leaves_gives_its_lease_back(tmp_path: Path, hub: Journal) 
     fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(8))
     a, b = fleet.join("a"), fleet.join("b")
     play(world, a, 5)
-    a.leave()
+    a.leases.leave()
     assert a.decide(world.rows, baseline=3).source == "baseline"
-    assert b.coordinator(lambda it: it.members.all["a"].amount) == 0.0
+    assert at(b, lambda it: it.members.all["a"].amounts) == ()
     fleet.close()
 
 
@@ -215,14 +142,14 @@ def test_a_clock_that_is_wrong_is_refused_and_the_baseline_plays(tmp_path: Path,
     fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(9))
     shop = fleet.join("a", every=1000)
     behind = fleet.clock.time
-    shop._clock = lambda: behind + 50.0
+    shop.clock = lambda: behind + 50.0
     assert shop.decide(world.rows, baseline=3).source == "learner"
-    shop._hub._clock = lambda: behind
+    shop.leases.hub._clock = lambda: behind
     with pytest.raises(AssumptionError, match="clock"):
-        shop.renew()
+        shop.leases.renew()
     assert shop.decide(world.rows, baseline=3).source == "baseline"
-    shop._hub._clock = lambda: behind + 50.0
-    assert shop.renew()
+    shop.leases.hub._clock = lambda: behind + 50.0
+    assert shop.leases.renew()
     assert shop.decide(world.rows, baseline=3).source == "learner"
     fleet.close()
 
@@ -251,9 +178,9 @@ def test_a_clock_that_is_a_little_behind_is_no_trouble(tmp_path: Path, hub: Jour
         play(world, ahead, 5)
     fleet.clock.time += 2.0  # nothing is learned beyond the moment that the clock behind has come to
     for one in (shop, ahead):
-        assert one.renew()
-    assert shop.coordinator(lambda it: it.policy.ridge.count) == 60
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+        assert one.leases.renew()
+    assert at(shop, lambda it: it.policy.ridge.count) == 60
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -262,16 +189,16 @@ def test_a_shard_that_has_lost_its_set_plays_the_baseline_until_it_has_another(t
     shop = fleet.join("a", every=1000)
     for _ in range(3):
         assert shop.decide(world.rows, baseline=3).source == "learner"
-    shop.renew()
+    shop.leases.renew()
     assert shop.decide(world.rows, baseline=3).source == "learner"
-    lease = shop._shard_state(lambda state: state.lease)
+    lease = of_shard(shop, lambda state: state.lease)
     fleet.journals["a"].transact("shop", lambda transaction: transaction.detach(lease.digest))
     again = fleet.join("a", every=1000)
     assert again.decide(world.rows, baseline=3).source == "baseline"
-    again.renew()
+    again.leases.renew()
     handed_in = [msgspec.json.decode(event.payload) for event in hub.read("shop") if event.kind == "handed_in"]
     (level,) = (given["level"] for given in handed_in if given["lease"] == lease.number)
-    assert -lease.amount <= level < 0  # what was played by the set that is lost was not free
+    assert -lease.amounts[0] <= level < 0  # what was played by the set that is lost was not free
     assert again.decide(world.rows, baseline=3).source == "learner"
     fleet.close()
 
@@ -282,14 +209,14 @@ def test_an_alarm_ends_all_leases_and_the_audit_knows_why(tmp_path: Path, hub: J
     play(world, a, 12)
     play(world, b, 12)
     a.decide(world.rows, baseline=0, baseline_reward=[0.99, 1.0])  # more than its features allow
-    a.renew()
-    b.renew()
-    assert a.coordinator(lambda it: it.policy.alarm) is not None
+    a.leases.renew()
+    b.leases.renew()
+    assert at(a, lambda it: it.policy.alarm) is not None
     assert b.decide(world.rows, baseline=3).source == "baseline"
     with pytest.raises(AlarmError, match="shared floor"):
         b.acknowledge("renew", reason="it was a mistake")
     assert b.decide(world.rows, baseline=3).source == "baseline"
-    report = audit_shards(hub, "shop", fleet.journals)
+    report = fleet.audit()
     assert report.is_clean
     assert len(report.hub.tally.alarms) == 1
     fleet.close()

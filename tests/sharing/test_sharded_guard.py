@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from surefoot.leases import GuardCoordinator
-from surefoot.leases.merging import Member
 
 import surefoot
-from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, InputError, JournalUnavailableError
-from surefoot.experiment import Experiment, create_shared, lease_hub
+from surefoot.experiment import Experiment, create_shared
 from surefoot.journal import Journal
-from tests.leases.guard_fleet import ALPHA, NAME, RESERVE, GuardFleet, World, seeded_coins
-from tests.leases.test_sharded_experiment import Away
+from surefoot.sharing import hub as hub_module
+from surefoot.sharing.coordinator import Coordinator
+from surefoot.sharing.pots import PairPot
+from tests.sharing.experiments import ALPHA, GUARD, NAME, Away, GuardFleet, GuardWorld, at, findings, seeded_coins
+
+RESERVE = GUARD["reserve"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,61 +30,53 @@ def fleet(tmp_path: Path, hub: Journal) -> Iterator[GuardFleet]:
     made.close()
 
 
-def findings(fleet: GuardFleet) -> list[Any]:
-    report = audit_shards(fleet.hub, NAME, fleet.journals)
-    assert not report.missing
-    return [
-        (one.name, found.what, found.text) for one in (report.hub, *report.shards.values()) for found in one.findings
-    ]
-
-
 def test_shards_earn_together_and_no_lease_is_more_than_the_bank(tmp_path: Path, hub: Journal) -> None:
     fleet = GuardFleet(tmp_path, hub, ramp="auto")
-    world, shops = World(3), [fleet.join(name) for name in ("berlin", "tokyo", "lima")]
+    world, shops = GuardWorld(3), [fleet.join(name) for name in ("berlin", "tokyo", "lima")]
     for turn in range(90):
         world.play(shops[turn % 3], 8, 0.9, 0.5)
     for shop in shops:
-        shop.renew()
-    rounds, leased, pot = shops[0].coordinator(lambda it: (it.policy.rounds, it.leased, it.pot))
+        shop.leases.renew()
+    rounds, leased, pot = at(shops[0], lambda it: (it.policy.rounds, it.leased, it.pot.totals()))
     assert rounds == 720
     assert 0.0 < leased[0] <= pot[0]
     assert pot[0] > RESERVE + 10.0  # the proposal earned it
     assert world.least >= -RESERVE
     assert shops[0].status().guard.allowed > 0.9  # type: ignore[union-attr]
-    assert findings(fleet) == []
+    assert findings(fleet.audit()) == []
     fleet.close()
 
 
 def test_every_server_comes_to_the_same_bits(fleet: GuardFleet) -> None:
-    def state(it: GuardCoordinator) -> tuple[Any, ...]:
-        return [bank.save().tolist() for bank in it.policy.bank_records], it.leased, it.pot
+    def state(it: Coordinator) -> tuple[Any, ...]:
+        return [bank.save().tolist() for bank in it.policy.bank_records], it.leased, it.pot.totals()
 
-    world, a, b = World(4), fleet.join("a"), fleet.join("b")
+    world, a, b = GuardWorld(4), fleet.join("a"), fleet.join("b")
     for _ in range(12):
         world.play(a, 9)
         world.play(b, 5)
-    assert a.coordinator(state) == b.coordinator(state) == fleet.join("b").coordinator(state)
+    assert at(a, state) == at(b, state) == at(fleet.join("b"), state)
 
 
 def test_a_shard_that_is_opened_again_goes_on_under_what_is_left_of_its_lease(fleet: GuardFleet) -> None:
-    world, shop = World(5), fleet.join("a", every=1000)
+    world, shop = GuardWorld(5), fleet.join("a", every=1000)
     for _ in range(3):
         world.visit(shop, 0.0, 1.0, is_paid=False)
     open_, before = shop.decide(baseline="old", proposal="new"), shop.status()
     again = fleet.join("a", every=1000)
     assert again.status().guard == before.guard
-    assert 0.0 < again.status().guard.banks["reward"] < 2.0  # type: ignore[union-attr]
+    assert 0.0 < again.status().guard.metrics["reward"].bank < 2.0  # type: ignore[union-attr]
     assert again.find(open_.decision_id).action == open_.action
     assert again.reward(open_.decision_id, 1.0).is_accepted
-    again.renew()
-    assert findings(fleet) == []
+    again.leases.renew()
+    assert findings(fleet.audit()) == []
 
 
 def test_while_the_hub_is_away_a_shard_spends_its_lease_and_then_only_what_is_free(
     tmp_path: Path, hub: Journal
 ) -> None:
     away: Any = Away(hub)
-    fleet, world = GuardFleet(tmp_path, away), World(6)
+    fleet, world = GuardFleet(tmp_path, away), GuardWorld(6)
     shop = fleet.join("a")
     away.is_away = True
     shares = [world.visit(shop, 0.0, 1.0, is_paid=False).share for _ in range(60)]
@@ -91,11 +84,11 @@ def test_while_the_hub_is_away_a_shard_spends_its_lease_and_then_only_what_is_fr
     assert shares[-1] == pytest.approx(ALPHA, abs=1e-6)
     assert -RESERVE <= world.least < -0.7 * RESERVE
     with pytest.raises(JournalUnavailableError):
-        shop.renew()
+        shop.leases.renew()
     away.is_away = False
-    shop.renew()
-    assert shop.coordinator(lambda it: it.policy.rounds) == 60
-    assert findings(fleet) == []
+    shop.leases.renew()
+    assert at(shop, lambda it: it.policy.rounds) == 60
+    assert findings(fleet.audit()) == []
     fleet.close()
 
 
@@ -103,44 +96,44 @@ def test_a_hand_in_whose_answer_was_lost_counts_once_and_meanwhile_the_baseline_
     tmp_path: Path, hub: Journal
 ) -> None:
     away: Any = Away(hub)
-    fleet, world = GuardFleet(tmp_path, away), World(7)
+    fleet, world = GuardFleet(tmp_path, away), GuardWorld(7)
     shop = fleet.join("a", every=1000)
     assert world.visit(shop, 0.8, 0.6).share > 0.5
     away.loses_answers = True
     with pytest.raises(JournalUnavailableError):
-        shop.renew()
+        shop.leases.renew()
     assert world.visit(shop, 0.8, 0.6).share == 0.0  # the lease may be somebody else's by now
     away.loses_answers = False
     again = fleet.join("a", every=1000)  # the server has died since
     assert world.visit(again, 0.8, 0.6).share > 0.5
-    again.renew()
-    assert again.coordinator(lambda it: it.policy.rounds) == 3
+    again.leases.renew()
+    assert at(again, lambda it: it.policy.rounds) == 3
     kinds = [event.kind for event in hub.read(NAME)]
-    assert kinds[:5] == ["created", "joined", "bank_leased", "bank_handed_in", "bank_leased"]
-    assert kinds.count("bank_handed_in") == kinds.count("bank_leased") - 1
-    assert findings(fleet) == []
+    assert kinds[:5] == ["created", "joined", "leased", "handed_in", "leased"]
+    assert kinds.count("handed_in") == kinds.count("leased") - 1
+    assert findings(fleet.audit()) == []
     fleet.close()
 
 
 def test_a_lost_shard_costs_its_lease_and_may_come_back_and_another_leaves(fleet: GuardFleet) -> None:
-    world, a, b, c = World(8), fleet.join("a"), fleet.join("b"), fleet.join("c")
+    world, a, b, c = GuardWorld(8), fleet.join("a"), fleet.join("b"), fleet.join("c")
     for shop in (a, b, c):
         world.play(shop, 25)
     fleet.journals["b"].close()
-    entered = a.coordinator(lambda it: it.policy.bank_records[0].entered)
-    a.lose("b", reason="its machine is gone")
-    c.leave()
+    entered = at(a, lambda it: it.policy.bank_records[0].entered)
+    a.leases.hub.lose("b", reason="its machine is gone")
+    c.leases.leave()
     assert world.visit(c, 0.8, 0.6).share == 0.0
     world.play(a, 40)
-    assert a.coordinator(lambda it: it.policy.bank_records[0].entered) > entered + 20
-    assert a.coordinator(lambda it: (it.members.find("c").amounts, bool(it.members.find("b").amounts))) == ((), True)
+    assert at(a, lambda it: it.policy.bank_records[0].entered) > entered + 20
+    assert at(a, lambda it: (it.members.find("c").amounts, bool(it.members.find("b").amounts))) == ((), True)
     back = fleet.join("b")
     world.play(back, 25)
-    back.renew()
-    a.renew()
-    assert a.coordinator(lambda it: it.policy.rounds) > 130
+    back.leases.renew()
+    a.leases.renew()
+    assert at(a, lambda it: it.policy.rounds) > 130
     assert world.least >= -RESERVE
-    assert findings(fleet) == []
+    assert findings(fleet.audit()) == []
 
 
 def test_windows_several_metrics_and_predictions_come_through(tmp_path: Path, hub: Journal) -> None:
@@ -149,7 +142,7 @@ def test_windows_several_metrics_and_predictions_come_through(tmp_path: Path, hu
         "refunds": surefoot.ceiling(0.1, 1.0, alpha=0.2, reserve=3.0),
     }
     told: dict[str, Any] = {"alpha": None, "reserve": 0.0, "metrics": metrics}
-    fleet, world = GuardFleet(tmp_path, hub, window=5.0, **told), World(9)
+    fleet, world = GuardFleet(tmp_path, hub, reward_window=5.0, **told), GuardWorld(9)
     shops = [fleet.join(name) for name in ("a", "b")]
     for n in range(120):
         shop = shops[n % 2]
@@ -163,26 +156,26 @@ def test_windows_several_metrics_and_predictions_come_through(tmp_path: Path, hu
     fleet.clock.time += 10.0
     for shop in shops:
         shop.close_windows()
-        shop.renew()
-    assert shops[0].coordinator(lambda it: (it.policy.pending, len(it.leased))) == ((), 2)
-    assert findings(fleet) == []
+        shop.leases.renew()
+    assert at(shops[0], lambda it: (it.policy.pending, len(it.leased))) == ((), 2)
+    assert findings(fleet.audit()) == []
     fleet.close()
 
 
 def test_what_was_really_played_may_be_said_of_a_guard_s_round(fleet: GuardFleet) -> None:
-    world, shop = World(10), fleet.join("a")
+    world, shop = GuardWorld(10), fleet.join("a")
     made = shop.decide(baseline="old", proposal="new")
-    shop.renew()
+    shop.leases.renew()
     assert shop.void(made.decision_id, "old" if made.source == "learner" else "new") is True
     shop.book(baseline="old", proposal="new", decision_id="visit-9")
     world.play(shop, 5)
-    shop.renew()
-    assert findings(fleet) == []
+    shop.leases.renew()
+    assert findings(fleet.audit()) == []
 
 
 def test_the_hub_s_snapshot_goes_on_to_the_bit(tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 100)
-    fleet, world = GuardFleet(tmp_path, hub), World(12)
+    monkeypatch.setattr(hub_module, "SNAPSHOT_ROUNDS", 100)
+    fleet, world = GuardFleet(tmp_path, hub), GuardWorld(12)
     a, b = fleet.join("a"), fleet.join("b")
     for _ in range(15):
         world.play(a, 10)
@@ -190,36 +183,28 @@ def test_the_hub_s_snapshot_goes_on_to_the_bit(tmp_path: Path, hub: Journal, mon
     world.visit(b, 0.8, 0.6, is_paid=False)
     assert "snapshot" in [event.kind for event in hub.read(NAME)]
 
-    def state(it: GuardCoordinator) -> Any:
+    def state(it: Coordinator) -> Any:
         told = it.state()
         return (
             told["members"],
             told["rounds"],
             told["early"],
-            told["plans"],
-            it.pot,
+            told["pot"],
+            it.pot.totals(),
             it.policy.state()["banks"].tolist(),
         )
 
-    fresh, kept = fleet.join("c"), a.coordinator
-    told = fresh.coordinator(state)
-    assert told == kept(state)
-    monkeypatch.setattr("surefoot.experiment.hub_state.HubState._resume", lambda self, view: None)
-    assert fleet.join("c").coordinator(state) == told
-    assert findings(fleet) == []
+    told = at(fleet.join("c"), state)
+    assert told == at(a, state)
+    monkeypatch.setattr("surefoot.sharing.hub.HubState._resume", lambda self, view: None)
+    assert at(fleet.join("c"), state) == told
+    assert findings(fleet.audit()) == []
     fleet.close()
-
-
-class Doubled(GuardCoordinator):
-    """What a coordinator must not do: lease the same money to each shard."""
-
-    def _amount(self, member: Member) -> tuple[float, ...]:
-        return tuple(max(0.0, amount) for amount in self.pot)
 
 
 def betrayed(fleet: GuardFleet, rounds: int) -> float:
     """Proposals that earn nothing in every shard at once, while the baseline would earn all; the least slack."""
-    world, shops = World(13), [fleet.join(name, every=1000) for name in ("a", "b", "c")]
+    world, shops = GuardWorld(13), [fleet.join(name, every=1000) for name in ("a", "b", "c")]
     for _ in range(rounds):
         for shop in shops:
             world.visit(shop, 0.0, 1.0, is_paid=False)
@@ -233,12 +218,11 @@ def test_an_adversary_who_betrays_all_shards_at_once_stays_above_the_floor(
     assert -RESERVE <= betrayed(fleet, 25) < -0.9 * RESERVE  # it spends what it can
     fleet.close()
     (tmp_path / "wrong").mkdir()
-    monkeypatch.setattr("surefoot.experiment.lease_forms.BankForm.coordinator", Doubled)
+    monkeypatch.setattr(PairPot, "amounts", lambda pot, part, leased: tuple(max(0.0, one) for one in pot.totals()))
     with surefoot.open_journal("memory:") as other:
         wrong = GuardFleet(tmp_path / "wrong", other)
         assert betrayed(wrong, 25) < -1.2 * RESERVE
-        report = audit_shards(other, NAME, wrong.journals)
-        assert report.hub.findings.counts["leases"] > 0
+        assert wrong.audit().hub.findings.counts["leases"] > 0
         wrong.close()
 
 

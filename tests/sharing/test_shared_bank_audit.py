@@ -3,16 +3,15 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import surefoot
-from surefoot.audit import SharedReport, audit_shards
+from surefoot.audit import audit_shards
 from surefoot.journal import Journal
-from tests.experiment.tampering import Row, load, rehashed, save
-from tests.leases.guard_fleet import NAME, GuardFleet, World, seeded_coins
-from tests.leases.test_shared_audit import audited, last
+from tests.experiment.tampering import Row
+from tests.sharing.experiments import NAME, GuardFleet, GuardWorld, findings, of_shard, seeded_coins
+from tests.sharing.forgery import audited, forge, last
 
 
 @pytest.fixture(scope="module")
@@ -20,42 +19,42 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("banks")
     with pytest.MonkeyPatch.context() as patch, surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
         seeded_coins(patch, 5)
-        fleet, world = GuardFleet(folder, hub), World(14)
+        fleet, world = GuardFleet(folder, hub), GuardWorld(14)
         shops = [fleet.join(name) for name in ("a", "b")]
         for _ in range(8):
             for shop in shops:
                 world.play(shop, 9)
         for shop in shops:
-            shop.renew()
+            shop.leases.renew()
         world.play(shops[0], 3)
-        shops[0].renew()
+        shops[0].leases.renew()
         fleet.close()
     return folder
 
 
 def drawn(rows: list[Row], at: int = -1) -> list[float]:
     """A round that was handed in with a coin."""
-    given = [row["payload"] for row in rows if row["kind"] == "bank_handed_in"]
-    coins: list[list[float]] = [made for one in given for made in one["rounds"] if made[3] is not None]
+    given = [row["payload"] for row in rows if row["kind"] == "handed_in"]
+    coins: list[list[float]] = [made for one in given for made in one["rounds"] if made[4] is not None]
     return coins[at]
 
 
 def paid(rows: list[Row]) -> Row:
     """The last that was handed in with rewards."""
-    given: list[Row] = [row["payload"] for row in rows if row["kind"] == "bank_handed_in" and row["payload"]["rewards"]]
+    given: list[Row] = [row["payload"] for row in rows if row["kind"] == "handed_in" and row["payload"]["rewards"]]
     return given[-1]
 
 
 def raise_a_lease(rows: list[Row]) -> None:
-    last(rows, "bank_leased")["amounts"][0] += 50.0
+    last(rows, "leased")["amounts"][0] += 50.0
 
 
 def lend_less_than_nothing(rows: list[Row]) -> None:
-    last(rows, "bank_leased")["amounts"][0] = -1.0
+    last(rows, "leased")["amounts"][0] = -1.0
 
 
 def forget_a_metric(rows: list[Row]) -> None:
-    last(rows, "bank_leased")["amounts"] = []
+    last(rows, "leased")["amounts"] = []
 
 
 def improve_a_reward(rows: list[Row]) -> None:
@@ -67,12 +66,12 @@ def leave_a_round_out(rows: list[Row]) -> None:
 
 
 def lower_a_share(rows: list[Row]) -> None:
-    drawn(rows)[2] *= 0.5
+    drawn(rows)[3] *= 0.5
 
 
 def turn_a_coin(rows: list[Row]) -> None:
     made = drawn(rows)
-    made[4] = not made[4]
+    made[2] = not made[2]
 
 
 def say_that_nothing_was_at_stake(rows: list[Row]) -> None:
@@ -80,15 +79,15 @@ def say_that_nothing_was_at_stake(rows: list[Row]) -> None:
 
 
 def count_rounds_that_have_not_entered(rows: list[Row]) -> None:
-    last(rows, "bank_leased")["entered"] += 1
+    last(rows, "leased")["learned"] += 1
 
 
 def merge_too_far(rows: list[Row]) -> None:
-    last(rows, "bank_leased")["watermark"] += 10.0
+    last(rows, "leased")["watermark"] += 10.0
 
 
 def hand_in_twice(rows: list[Row]) -> None:
-    at = max(place for place, row in enumerate(rows) if row["kind"] == "bank_handed_in")
+    at = max(place for place, row in enumerate(rows) if row["kind"] == "handed_in")
     rows.insert(at + 1, {**rows[at], "key": None})
 
 
@@ -99,12 +98,12 @@ HUB = [
 
 
 def spend_more_than_the_lease(rows: list[Row]) -> None:
-    record = last(rows, "guarded")
+    record = last(rows, "round")
     record["share"], record["draw"], record["source"] = 0.97, 0.5, "learner"
 
 
 def take_another_lease(rows: list[Row]) -> None:
-    last(rows, "bank_leased")["amounts"][0] += 50.0
+    last(rows, "leased")["amounts"][0] += 50.0
 
 
 def forget_a_reward(rows: list[Row]) -> None:
@@ -112,13 +111,13 @@ def forget_a_reward(rows: list[Row]) -> None:
 
 
 def play_on_after_the_lease(rows: list[Row]) -> None:
-    at = next(place for place, row in enumerate(rows) if row["kind"] == "bank_leased" and place > len(rows) // 2)
+    at = next(place for place, row in enumerate(rows) if row["kind"] == "leased" and place > len(rows) // 2)
     ended = {**rows[at], "kind": "lease_ended", "key": None, "payload": {"lease": rows[at]["payload"]["number"]}}
     rows.insert(at + 1, ended)
 
 
 def write_a_better_bank(rows: list[Row]) -> None:
-    last(rows, "guarded")["certificate"]["banks"][0]["carried"] += 1.0
+    last(rows, "round")["certificate"]["banks"][0]["carried"] += 1.0
 
 
 SHARD = [spend_more_than_the_lease, take_another_lease, forget_a_reward, play_on_after_the_lease, write_a_better_bank]
@@ -142,43 +141,39 @@ def test_a_forged_shard_is_found(honest: Path, tmp_path: Path, tamper: Callable[
     assert len(report.hub.findings) + len(report.shards["a"].findings) > 0
 
 
-def texts(report: SharedReport) -> list[str]:
-    return [found.text for one in (report.hub, *report.shards.values()) for found in one.findings]
-
-
 def test_true_and_1_are_two_actions_to_the_audit_as_well(tmp_path: Path, hub: Journal) -> None:
     fleet = GuardFleet(tmp_path, hub)
     shop = fleet.join("a")
     assert shop.decide(baseline=True, proposal=1).share > 0.0
     assert shop.decide(baseline=1, proposal=1.0).share == 0.0
-    shop.renew()
-    assert texts(audit_shards(hub, NAME, fleet.journals)) == []
+    shop.leases.renew()
+    assert findings(fleet.audit()) == []
     fleet.close()
 
 
 def test_a_shard_that_lost_what_its_lease_knew_is_not_accused(tmp_path: Path, hub: Journal) -> None:
-    fleet, world = GuardFleet(tmp_path, hub), World(3)
+    fleet, world = GuardFleet(tmp_path, hub), GuardWorld(3)
     shop = fleet.join("a", every=1000)
     world.play(shop, 5)
-    shop.renew()
+    shop.leases.renew()
     world.play(shop, 5)
-    state: Any = shop._state
-    fleet.journals["a"].transact(NAME, lambda transaction: transaction.detach(state.lease.digest))
+    digest = of_shard(shop, lambda shard: shard.lease.digest)
+    fleet.journals["a"].transact(NAME, lambda transaction: transaction.detach(digest))
     shop = fleet.join("a", every=1000)
     made = [shop.decide(baseline="old", proposal=proposal) for proposal in ("new", "old")]
     assert [one.share for one in made] == [0.0, 0.0]
     shop.set_mode("paused")
     shop.decide(baseline="old", proposal="new")
-    shop.renew()
+    shop.leases.renew()
     shop.set_mode("guarded")
     assert shop.decide(baseline="old", proposal="new").share > 0.0
-    shop.renew()
-    assert texts(audit_shards(hub, NAME, fleet.journals)) == []
+    shop.leases.renew()
+    assert findings(fleet.audit()) == []
     fleet.close()
 
 
 def spend_too_much(rows: list[Row]) -> None:
-    drawn(rows)[2:4] = [0.97, 0.98]  # the baseline played, but its share was more than the lease could pay
+    drawn(rows)[3:5] = [0.97, 0.98]  # the baseline played, but its share was more than the lease could pay
 
 
 @pytest.mark.parametrize(
@@ -188,10 +183,7 @@ def test_what_was_handed_in_is_checked_where_the_journals_of_shards_are_missing(
     honest: Path, tmp_path: Path, tamper: Callable[[list[Row]], None], what: str
 ) -> None:
     shutil.copytree(honest, tmp_path, dirs_exist_ok=True)
-    rows = load(tmp_path / "hub.db")
-    tamper(rows)
-    rows = rehashed(rows)
-    save(tmp_path / "hub.db", rows, head=(rows[-1]["number"], rows[-1]["hash"]))
+    forge(tmp_path / "hub.db", tamper)
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
         report = audit_shards(hub, NAME, {})
     assert set(report.missing) == {"a", "b"}

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.experiment.hub_state import SharedMode
-from surefoot.experiment.shard_chain import adopt_mode
-from surefoot.experiment.transacted_state import Call
 
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
-from surefoot.experiment import Experiment, create_shared, lease_hub, sharded
+from surefoot.experiment import Experiment, create_shared, leases
+from surefoot.experiment.leases import Leases
+from surefoot.experiment.verbs import adopt_mode
 from surefoot.journal import Journal
-from tests.experiment.tampering import load, rehashed, save
-from tests.leases import guard_fleet
-from tests.leases.guard_fleet import GuardFleet
-from tests.leases.shards import SETTINGS, World
-from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
+from surefoot.sharing import hub as hub_module
+from surefoot.sharing.hub import SharedMode
+from tests.experiment.tampering import Row
+from tests.sharing.forgery import forge
+from tests.sharing.shards import SETTINGS, World
+from tests.sharing.experiments import RESERVE, Away, Fleet, GuardFleet, GuardWorld, of_shard, play
 
 
 def source(world: World, shop: Any) -> str:
@@ -38,23 +38,23 @@ def test_a_pause_holds_here_at_once_and_elsewhere_from_the_next_lease_on(tmp_pat
     a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
     for shop in (a, b):
         play(world, shop, 3)
-        shop.renew()
+        shop.leases.renew()
     assert a.set_mode("paused", reason="the till is broken", by="ops") == "guarded"
     assert (source(world, a), source(world, b)) == ("baseline", "learner")
-    b.renew()
+    b.leases.renew()
     assert (source(world, b), b.status().mode) == ("baseline", "paused")
     c = fleet.join("c", every=1000)  # joined later
     assert c.status().mode == "paused"
     assert b.set_mode("guarded", reason="it is mended") == "paused"
     assert (source(world, b), source(world, a)) == ("learner", "baseline")
-    a.renew()
+    a.leases.renew()
     assert source(world, a) == "learner"
     again = fleet.join("a", every=1000)
     assert again.status().mode == "guarded"
     assert [event.kind for event in hub.read("shop")].count("mode") == 2
-    b.renew()
-    again.renew()
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    b.leases.renew()
+    again.leases.renew()
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -74,15 +74,15 @@ def test_a_pause_holds_while_the_hub_is_away_and_is_passed_on_by_whoever_opens_t
     b.set_mode("guarded")  # which knows of no pause
     again = fleet.join("a", every=1000)  # the server has died since
     assert again.status().mode == "paused"
-    again.renew()
-    b.renew()
+    again.leases.renew()
+    b.leases.renew()
     assert (source(world, again), source(world, b)) == ("baseline", "baseline")
     again.set_mode("guarded")
-    b.renew()
+    b.leases.renew()
     assert (source(world, again), source(world, b)) == ("learner", "learner")
-    b.renew()
-    again.renew()
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    b.leases.renew()
+    again.leases.renew()
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -94,9 +94,9 @@ def test_a_pause_said_twice_does_not_stay_for_good(tmp_path: Path, hub: Journal)
     away.is_away = True
     a.set_mode("paused")
     away.is_away = False
-    a.renew()
+    a.leases.renew()
     b.set_mode("guarded")
-    a.renew()
+    a.leases.renew()
     assert source(world, a) == "learner"
     fleet.close()
 
@@ -108,26 +108,26 @@ def test_an_answer_that_was_under_way_undoes_neither_a_pause_nor_a_newer_word(tm
     a.set_mode("paused")
     a.set_mode("guarded")
     said = [event.number for event in hub.read("shop") if event.kind == "mode"]
-    a._run(Call(lambda turn: adopt_mode(turn, SharedMode("paused", said[0]))))  # granted before the second was said
+    a.transact(lambda turn: adopt_mode(turn, "paused", said[0]))  # granted before the second was said
     assert a.status().mode == "guarded"
     away.is_away = True
     a.set_mode("paused")
-    a._run(Call(lambda turn: adopt_mode(turn, SharedMode("guarded", said[1] + 1))))  # by another server, meanwhile
+    a.transact(lambda turn: adopt_mode(turn, "guarded", said[1] + 1))  # by another server, meanwhile
     assert a.status().mode == "paused"
     fleet.close()
 
 
 def answered_late(monkeypatch: pytest.MonkeyPatch, shop: Any, meanwhile: Callable[[], None]) -> None:
     """Have the next answer of the hub to a change of the mode arrive after something else."""
-    real = shop.hub.set_mode
+    real = shop.leases.hub.set_mode
 
     def slow(mode: Any, **told: Any) -> SharedMode:
         answer: SharedMode = real(mode, **told)
-        monkeypatch.setattr(shop.hub, "set_mode", real)
+        monkeypatch.setattr(shop.leases.hub, "set_mode", real)
         meanwhile()
         return answer
 
-    monkeypatch.setattr(shop.hub, "set_mode", slow)
+    monkeypatch.setattr(shop.leases.hub, "set_mode", slow)
 
 
 @pytest.mark.parametrize("start", ["guarded", "paused"])
@@ -140,17 +140,17 @@ def test_a_resume_under_way_does_not_undo_a_pause_of_another_server(
         a.set_mode("paused")
 
     def meanwhile() -> None:
-        b.renew()
+        b.leases.renew()
         b.set_mode("paused", reason="fire")
-        a.renew()
+        a.leases.renew()
 
     answered_late(monkeypatch, a, meanwhile)
     a.set_mode("guarded")
-    a.renew()
+    a.leases.renew()
     assert (a.status().mode, source(world, a)) == ("paused", "baseline")
-    b.renew()
-    a.renew()
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    b.leases.renew()
+    a.leases.renew()
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -170,9 +170,9 @@ def test_a_resume_under_way_does_not_undo_a_pause_of_the_same_server(
     answered_late(monkeypatch, a, meanwhile)
     a.set_mode("guarded")
     assert (a.status().mode, source(world, a)) == ("paused", "baseline")
-    a.renew()
-    a.renew()
-    assert (a.status().mode, a.hub.set_mode("paused", reason="", by="").mode) == ("paused", "paused")
+    a.leases.renew()
+    a.leases.renew()
+    assert (a.status().mode, a.leases.hub.set_mode("paused", reason="", by="").mode) == ("paused", "paused")
     assert [event.kind for event in hub.read("shop")].count("mode") == 3  # the others were told of it
     fleet.close()
 
@@ -188,7 +188,7 @@ def test_a_pause_holds_at_once_while_a_resume_waits_for_the_hub(
     def meanwhile() -> None:
         said.start()
         own, deadline = fleet.journals["a"], time.monotonic() + 5
-        while "fire" not in str(own.latest("shop", "mode")) and time.monotonic() < deadline:
+        while "fire" not in str(own.view("shop").latest("mode")) and time.monotonic() < deadline:
             time.sleep(0.001)
         said.join(0.05)  # where nobody waited for the resume, it would be done
 
@@ -196,7 +196,7 @@ def test_a_pause_holds_at_once_while_a_resume_waits_for_the_hub(
     a.set_mode("guarded")
     said.join()
     assert (a.status().mode, source(world, a)) == ("paused", "baseline")
-    assert a._shard_state(lambda state: state.unshared) is None
+    assert of_shard(a, lambda state: state.unshared) is None
     fleet.close()
 
 
@@ -204,14 +204,14 @@ def test_a_word_that_changes_nothing_here_makes_older_ones_old(tmp_path: Path, h
     fleet, _ = fleet_in(tmp_path, hub)
     a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
     a.set_mode("paused")
-    b.renew()
+    b.leases.renew()
     b.set_mode("guarded")
     b.set_mode("paused")
-    a.renew()
+    a.leases.renew()
     said = [event.number for event in hub.read("shop") if event.kind == "mode"]
-    a._run(Call(lambda turn: adopt_mode(turn, SharedMode("guarded", said[1]))))
+    a.transact(lambda turn: adopt_mode(turn, "guarded", said[1]))
     assert a.status().mode == "paused"
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -222,10 +222,10 @@ def test_a_server_that_leaves_passes_its_pause_on_first(tmp_path: Path, hub: Jou
     away.is_away = True
     a.set_mode("paused", reason="fire")
     with pytest.raises(JournalUnavailableError):
-        a.leave()
+        a.leases.leave()
     away.is_away = False
-    a.leave()
-    b.renew()
+    a.leases.leave()
+    b.leases.renew()
     assert b.status().mode == "paused"
     b.set_mode("guarded")
     away.is_away = True
@@ -246,7 +246,7 @@ def test_what_no_experiment_does_is_refused_and_changes_nothing(tmp_path: Path, 
 
 
 def test_the_mode_is_in_the_hub_s_snapshot(tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 20)
+    monkeypatch.setattr(hub_module, "SNAPSHOT_ROUNDS", 20)
     fleet, world = fleet_in(tmp_path, hub)
     a = fleet.join("a")
     a.set_mode("paused")
@@ -263,16 +263,16 @@ def test_a_mode_that_nobody_said_is_found(tmp_path: Path) -> None:
         a, b = fleet.join("a"), fleet.join("b")
         a.set_mode("paused")
         for shop in (a, b):
-            shop.renew()
+            shop.leases.renew()
             play(world, shop, 5)
-            shop.renew()
-        assert audit_shards(hub, "shop", fleet.journals).is_clean
+            shop.leases.renew()
+        assert fleet.audit().is_clean
         fleet.close()
-    rows = load(tmp_path / "b.db")
-    taken = next(row["payload"] for row in rows if row["kind"] == "mode")
-    taken["shared"] -= 1
-    rows = rehashed(rows)
-    save(tmp_path / "b.db", rows, head=(rows[-1]["number"], rows[-1]["hash"]))
+
+    def name_another(rows: list[Row]) -> None:
+        next(row["payload"] for row in rows if row["kind"] == "mode")["shared"] -= 1
+
+    forge(tmp_path / "b.db", name_another)
     journals = {name: surefoot.open_journal(f"sqlite:///{tmp_path}/{name}.db") for name in ("hub", "a", "b")}
     report = audit_shards(journals.pop("hub"), "shop", journals)
     assert report.hub.findings.counts["mode"] == 1
@@ -281,16 +281,16 @@ def test_a_mode_that_nobody_said_is_found(tmp_path: Path) -> None:
 def test_a_shard_that_lets_the_learner_in_by_itself_is_found(
     tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Experiment, "_is_due", lambda self: False)
+    monkeypatch.setattr(Leases, "is_due", False)
     fleet = GuardFleet(tmp_path, hub, mode="shadow")
-    world, a = guard_fleet.World(1), fleet.join("a", every=1000)
-    a.renew()
-    a.renew()
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    world, a = GuardWorld(1), fleet.join("a", every=1000)
+    a.leases.renew()
+    a.leases.renew()
+    assert fleet.audit().is_clean
     Experiment.open(fleet.journals["a"], "shop", clock=fleet.clock).set_mode("guarded")  # nobody told the hub
     assert world.play(a, 300) > 0
-    a.renew()
-    report = audit_shards(hub, "shop", fleet.journals)
+    a.leases.renew()
+    report = fleet.audit()
     assert "names none" in next(str(one) for one in report.shards["a"].findings)
     assert report.hub.findings.counts["mode"] == 1
     assert audit_shards(hub, "shop", {}).hub.findings.counts["mode"] == 1  # also without the shard's own chain
@@ -301,22 +301,22 @@ def test_a_shard_that_lets_the_learner_in_by_itself_is_found(
 def test_a_shard_that_leaves_a_pause_out_is_found(
     is_resumed: bool, tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Experiment, "_is_due", lambda self: False)
+    monkeypatch.setattr(Leases, "is_due", False)
     fleet, world = fleet_in(tmp_path, hub)
     a, b = fleet.join("a"), fleet.join("b")
     b.set_mode("paused")
     assert play(world, a, 5) > 0  # under the lease from before, which is right
     with monkeypatch.context() as forged:
-        forged.setattr(sharded, "adopt_mode", lambda *told: None)
-        a.renew()
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+        forged.setattr(leases, "adopt_mode", lambda *told: None)
+        a.leases.renew()
+    assert fleet.audit().is_clean
     played = play(world, a, 20)
     assert played > 0
     if is_resumed:  # too late for those rounds
         b.set_mode("guarded")
-    a.renew()
-    a.renew()
-    report = audit_shards(hub, "shop", fleet.journals)
+    a.leases.renew()
+    a.leases.renew()
+    report = fleet.audit()
     assert report.shards["a"].findings.counts["mode"] == played
     assert report.hub.findings.counts["mode"] == (not is_resumed)
     fleet.close()
@@ -326,12 +326,12 @@ def test_a_resume_within_a_lease_lets_the_learner_in(tmp_path: Path, hub: Journa
     fleet, world = fleet_in(tmp_path, hub)
     a = fleet.join("a", every=1000)
     a.set_mode("paused")
-    a.renew()
+    a.leases.renew()
     assert play(world, a, 5) == 0
     a.set_mode("guarded")
     assert play(world, a, 5) > 0
-    a.renew()
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    a.leases.renew()
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -341,6 +341,6 @@ def test_shards_have_the_names_of_features(tmp_path: Path, hub: Journal) -> None
         create_shared(hub, "shop", policy, feature_names=["price"])
     create_shared(hub, "shop", policy, feature_names=["price", "colour", "size"])
     with surefoot.open_journal("memory:") as own:
-        shop = surefoot.experiment.Experiment.join(hub, "shop", own, shard="a", in_background=False)
+        shop = Experiment.join(hub, "shop", own, shard="a", in_background=False)
         assert shop.settings.feature_names == ["price", "colour", "size"]
         assert audit_shards(hub, "shop", {"a": own}).is_clean

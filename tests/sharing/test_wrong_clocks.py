@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.leases.merging import Member, Members
 
-from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError
 from surefoot.experiment import Experiment
+from surefoot.experiment.leases import Leases
 from surefoot.journal import Journal
+from surefoot.sharing.merging import Member, Members
 from tests.experiment.tampering import Row
-from tests.leases.shards import World
-from tests.leases.test_sharded_experiment import Away, Fleet, play
-from tests.leases.test_shared_audit import audited
+from tests.sharing.shards import World
+from tests.sharing.experiments import Away, Fleet, at, play
+from tests.sharing.forgery import audited
 
 
 def learned(shop: Experiment) -> tuple[int, int]:
-    found: tuple[int, int] = shop.coordinator(lambda it: (it.policy.rounds, it.policy.ridge.count))
+    found: tuple[int, int] = at(shop, lambda it: (it.policy.rounds, it.policy.ridge.count))
     return found
 
 
@@ -29,26 +29,26 @@ def test_rounds_of_a_clock_that_was_wrong_at_a_hand_in_are_not_learned(tmp_path:
     timed.told = fleet.clock
     behind = [0.0]
     shop = fleet.join("a", every=10**6, clock=lambda: fleet.clock() - behind[0])
-    shop.renew()
-    shop._renewing.acquire()  # no renewal between these rounds
+    shop.leases.renew()
+    shop.leases._renewing.acquire()  # no renewal between these rounds
     play(world, shop, 4)
     behind[0] = 3600.0
     open_ = shop.decide(world.rows, baseline=3)
-    shop._renewing.release()
+    shop.leases._renewing.release()
     with pytest.raises(AssumptionError, match="clock"):
-        shop.renew()
-    assert shop._hub._state is not None  # what was refused costs no replay
+        shop.leases.renew()
+    assert shop.leases.hub._state is not None  # what was refused costs no replay
     behind[0] = 0.0  # somebody sets it
-    shop.renew()
+    shop.leases.renew()
     shop.reward(open_.decision_id, 0.5)
-    shop._renewing.acquire()
+    shop.leases._renewing.acquire()
     play(world, shop, 3)
-    shop._renewing.release()
+    shop.leases._renewing.release()
     for _ in range(2):
         fleet.clock.time += 1.0
-        shop.renew()
+        shop.leases.renew()
     assert learned(shop) == (8, 3)
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -58,17 +58,17 @@ def test_rounds_of_a_clock_that_was_set_under_a_lease_are_not_learned(
     fleet, world = Fleet(tmp_path, hub), World(np.random.default_rng(1))
     fleet.clock.time = time.time()
     shop = fleet.join("a", every=10**6, clock=time.time)
-    shop._hub._clock = time.time
-    shop._renewing.acquire()
+    shop.leases.hub._clock = time.time
+    shop.leases._renewing.acquire()
     play(world, shop, 4)
-    shop._renewing.release()
+    shop.leases._renewing.release()
     moved = time.monotonic  # the system's clock has been set, by as much as this one seems to have moved
     with monkeypatch.context() as patched:
-        patched.setattr("surefoot.experiment.sharded.time.monotonic", lambda: moved() - 60.0)
-        shop.renew()
-    shop.renew()
+        patched.setattr("surefoot.experiment.leases.time.monotonic", lambda: moved() - 60.0)
+        shop.leases.renew()
+    shop.leases.renew()
     assert learned(shop) == (4, 0)
-    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    assert fleet.audit().is_clean
     fleet.close()
 
 
@@ -80,16 +80,16 @@ def test_a_shard_that_is_ahead_of_the_declared_skew_is_found(
     timed.told = fleet.clock
     honest = Members.check
 
-    def check(members: Members, given: Any, now: float, sent: float) -> Member:
-        return honest(members, given, max(now, given.through), max(now, given.through))
+    def check(members: Members, given: Any, rounds: list[Any], now: float, sent: float) -> Member:
+        return honest(members, given, rounds, max(now, given.through), max(now, given.through))
 
     monkeypatch.setattr(Members, "check", check)  # a hub that does not look at clocks
-    monkeypatch.setattr(Experiment, "_is_untimed", lambda shop: False)
+    monkeypatch.setattr(Leases, "_is_untimed", lambda leases: False)
     shops = [fleet.join("a"), fleet.join("b", clock=lambda: fleet.clock() + 3600.0)]
     for shop in shops * 2:
         play(world, shop, 5)
-        shop.renew()
-    found = [one for one in audit_shards(hub, "shop", fleet.journals).hub.findings if one.what == "clock"]
+        shop.leases.renew()
+    found = [one for one in fleet.audit().hub.findings if one.what == "clock"]
     assert found
     assert all("'b'" in one.text for one in found)
     fleet.close()
@@ -109,11 +109,11 @@ def test_a_shard_that_joins_where_others_have_merged_ahead_is_honest(tmp_path: P
     timed.told = lambda: fleet.clock.time
     shop = fleet.join("a", clock=lambda: fleet.clock() + 0.5)  # just within half of the skew
     play(world, shop, 5)
-    shop.leave()
+    shop.leases.leave()
     fleet.join("b")
     joined = [event.time for event in hub.read("shop") if event.kind == "joined"]
-    watermark = shop.coordinator(lambda it: it.watermark)
+    watermark = at(shop, lambda it: it.watermark)
     assert watermark > joined[-1] + 0.49
-    report = audit_shards(hub, "shop", fleet.journals)
+    report = fleet.audit()
     assert [one.text for one in report.hub.findings] == []
     fleet.close()
