@@ -64,18 +64,18 @@ class Scene:
 
     @property
     def offered(self) -> Array:
-        return np.array(self.payload["asked"]["features"])
+        return np.array(self.payload["request"]["features"])
 
     @property
     def baseline(self) -> Array:
         """Features of the baseline."""
-        row: Array = self.offered[self.payload["asked"]["baseline"]]
+        row: Array = self.offered[self.payload["request"]["baseline"]]
         return row
 
     @property
     def known(self) -> float:
         """Its mean reward, which is known."""
-        return float(self.payload["asked"]["baseline_reward"])
+        return float(self.payload["request"]["baseline_reward"])
 
     @property
     def fact(self) -> Row:
@@ -85,13 +85,13 @@ class Scene:
 
     def learned(self) -> tuple[Array, Array]:
         """V and b of the events so far."""
-        decided = {p["decision_id"]: p for p in (row["payload"] for row in self.rows if row["kind"] == "decision")}
+        decided = {p["decision_id"]: p for p in (row["payload"] for row in self.rows if row["kind"] == "round")}
         gram, moment = RIDGE * np.eye(self.question.size), np.zeros(self.question.size)
         for row in self.rows:
             if row["kind"] == "reward" and not row["payload"].get("refused"):
                 decision = decided[row["payload"]["decision_id"]]
-                x = np.array(decision["asked"]["features"][decision["action"]])
-                gram, moment = gram + np.outer(x, x), moment + row["payload"]["value"] * x
+                x = np.array(decision["request"]["features"][decision["action"]])
+                gram, moment = gram + np.outer(x, x), moment + row["payload"]["values"]["reward"] * x
         return gram, moment
 
     def least(self, q: Array, fact: Row | None = None) -> float:
@@ -136,7 +136,7 @@ def linear(name: str, normal: Array, level: Any, weight: float, beside: Array | 
 
 def is_refused(payload: Row) -> bool:
     """The gate refused, by a confidence set, in a round whose baseline reward is known."""
-    certificate, asked = payload["certificate"], payload["asked"]
+    certificate, asked = payload["certificate"], payload["request"]
     return (
         payload["source"] == "baseline"
         and certificate["proposal"] != asked["baseline"]
@@ -148,7 +148,7 @@ def is_refused(payload: Row) -> bool:
 def refused(path: Path) -> Scene:
     """The journal up to the round that was refused most clearly, once the learner had played."""
     rows = load(path)
-    decisions = [(i, row["payload"]) for i, row in enumerate(rows) if row["kind"] == "decision"]
+    decisions = [(i, row["payload"]) for i, row in enumerate(rows) if row["kind"] == "round"]
     first = next(i for i, payload in decisions if payload["source"] == "learner")
     later = [(payload["certificate"]["guaranteed"], i) for i, payload in decisions if i > first and is_refused(payload)]
     return Scene(rows[: min(later)[1] + 1])

@@ -39,9 +39,15 @@ def save(path: Path, rows: list[Row], *, head: tuple[int, str] | None) -> None:
 
 
 def rehashed(rows: list[Row]) -> list[Row]:
-    """Number all events anew and compute every hash: what a careful forger does."""
+    """Number all events anew, in what names one by its number too, and compute every hash: as a careful forger does."""
     head, made = START, list[Row]()
+    numbers = {row["number"]: place for place, row in enumerate(rows, 1)}
     for row in rows:
+        payload = row["payload"]
+        if isinstance(payload, dict) and "coins" in payload and row["kind"] == "round":
+            payload["coins"] = numbers.get(payload["coins"], payload["coins"])
+        elif row["kind"] == "coins":
+            payload["revealed"] = [[numbers.get(one, one), secret] for one, secret in payload.get("revealed", [])]
         if row["kind"] == "snapshot" and row["payload"]["number"] == row["number"] - 1:
             row["payload"].update(number=head.number, hash=head.hash)
         event: Event = next_event(

@@ -95,7 +95,7 @@ def rests_on_likelihood(payload: Row) -> bool:
 
 
 def chosen(rows: list[Row]) -> tuple[int, list[Row]]:
-    row = first(rows, "decision", rests_on_likelihood, after=100)
+    row = first(rows, "round", rests_on_likelihood, after=100)
     return int(row["number"]), row["payload"]["certificate"]["proof"]["pieces"]
 
 
@@ -125,7 +125,7 @@ def a_point(rows: list[Row]) -> int:
 def a_range(rows: list[Row]) -> int:
     """That no mean is below 0.1, which nobody declared."""
     for row in rows:
-        if row["kind"] == "decision" and row["number"] > 100:
+        if row["kind"] == "round" and row["number"] > 100:
             for piece in row["payload"]["certificate"]["proof"]["pieces"]:
                 if piece["fact"]["name"].startswith("declared range") and max(piece["fact"]["normal"]) > 0:
                     piece["fact"]["level"] = 0.1
@@ -134,8 +134,8 @@ def a_range(rows: list[Row]) -> int:
 
 
 def a_reward(rows: list[Row]) -> int:
-    row = first(rows, "reward", lambda payload: payload["value"] == 0.0, after=60)
-    row["payload"]["value"] = 1.0
+    row = first(rows, "reward", lambda payload: payload["values"]["reward"] == 0.0, after=60)
+    row["payload"]["values"]["reward"] = 1.0
     return int(row["number"])
 
 

@@ -118,7 +118,7 @@ def an_earlier_proof_is_invented(scene: Scene) -> None:
 
 
 def the_proof_of_another_round_is_shown(scene: Scene) -> None:
-    another = next(r["payload"] for r in scene.rows if r["kind"] == "decision" and r["payload"]["source"] == "learner")
+    another = next(r["payload"] for r in scene.rows if r["kind"] == "round" and r["payload"]["source"] == "learner")
     scene.certificate["proof"] = copy.deepcopy(another["certificate"]["proof"])
     scene.certificate["guaranteed"] = another["certificate"]["guaranteed"]
     scene.play()
@@ -199,7 +199,7 @@ def the_baseline_is_left_out(scene: Scene) -> None:
     """Then the proposal would be measured by itself."""
     shift = 0.9 * (scene.baseline - scene.offered[scene.certificate["proposal"]])
     question = scene.question + shift
-    scene.payload["asked"]["baseline"] = None
+    scene.payload["request"]["baseline"] = None
     scene.certificate["proof"]["question"] = question.tolist()
     scene.claim([scene.piece(question)])
 
@@ -207,7 +207,7 @@ def the_baseline_is_left_out(scene: Scene) -> None:
 def the_baseline_earns_more_than_it_does(scene: Scene) -> None:
     """From a reward of at least 2 and at most 1 anything follows."""
     b, q, known = scene.baseline, scene.question, scene.known
-    scene.payload["asked"]["baseline_reward"] = [known, 0.99 * known]
+    scene.payload["request"]["baseline_reward"] = [known, 0.99 * known]
     weight = (0.01 - scene.least(q)) / (0.01 * known)
     scene.claim([scene.piece(q), linear(LEAST, b, known, weight), linear(MOST, -b, -0.99 * known, weight)])
 
@@ -570,5 +570,5 @@ def test_clucb_is_told_a_reward_that_can_be(told: Any, tmp_path: Path) -> None:
         experiment.decide(rows, baseline=0, baseline_reward=0.1)
     scene = Scene(load(path))
     assert found(scene, path) == set()
-    scene.payload["asked"]["baseline_reward"] = told
+    scene.payload["request"]["baseline_reward"] = told
     assert "baseline_reward" in found(scene, path)

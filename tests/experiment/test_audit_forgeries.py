@@ -9,31 +9,31 @@ from tests.experiment.tampering import Row, Tamper, assert_named, first, forged,
 
 
 def played_feature(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner, after=60)
-    row["payload"]["asked"]["features"][row["payload"]["action"]][0] *= 1.01
+    row = first(rows, "round", is_learner, after=60)
+    row["payload"]["request"]["features"][row["payload"]["action"]][0] *= 1.01
     return int(row["number"])
 
 
 def feature_of_an_action_that_was_not_played(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner, after=60)
+    row = first(rows, "round", is_learner, after=60)
     payload = row["payload"]
-    others = set(range(len(payload["asked"]["features"]))) - {payload["action"], payload["asked"]["baseline"]}
+    others = set(range(len(payload["request"]["features"]))) - {payload["action"], payload["request"]["baseline"]}
     other = max(others)
-    played_row = np.array(payload["asked"]["features"][payload["action"]])
-    payload["asked"]["features"][other] = (played_row * 1.2).tolist()
+    played_row = np.array(payload["request"]["features"][payload["action"]])
+    payload["request"]["features"][other] = (played_row * 1.2).tolist()
     return int(row["number"])
 
 
 def learned_reward(rows: list[Row]) -> int:
     row = first(rows, "reward", lambda p: not p.get("refused"), after=60)
-    row["payload"]["value"] += 0.05
+    row["payload"]["values"]["reward"] += 0.05
     return int(row["number"])
 
 
 def rewards_of_two_decisions(rows: list[Row]) -> int:
     one = first(rows, "reward", lambda p: not p.get("refused"), after=60)
     two = first(rows, "reward", lambda p: not p.get("refused"), after=one["number"])
-    one["payload"]["value"], two["payload"]["value"] = two["payload"]["value"], one["payload"]["value"]
+    one["payload"]["values"], two["payload"]["values"] = two["payload"]["values"], one["payload"]["values"]
     return int(one["number"])
 
 
@@ -50,14 +50,14 @@ def doubled_reward(rows: list[Row]) -> int:
 
 
 def dropped_decision(rows: list[Row]) -> int:
-    row = first(rows, "decision", after=60)
+    row = first(rows, "round", after=60)
     rows.remove(row)
     return int(row["number"])
 
 
 def two_decisions(rows: list[Row]) -> int:
-    one = first(rows, "decision", after=60)
-    two = first(rows, "decision", after=one["number"])
+    one = first(rows, "round", after=60)
+    two = first(rows, "round", after=one["number"])
     swap(rows, rows.index(one), rows.index(two))
     one["time"], two["time"] = two["time"], one["time"]
     return int(one["number"])
@@ -70,20 +70,20 @@ def dropped_mode(rows: list[Row]) -> int:
 
 
 def mode_of_a_decision(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner)
+    row = first(rows, "round", is_learner)
     row["payload"]["mode"] = "shadow"
     return int(row["number"])
 
 
 def learner_in_shadow(rows: list[Row]) -> int:
-    row = first(rows, "decision", lambda p: p["mode"] == "shadow")
+    row = first(rows, "round", lambda p: p["mode"] == "shadow")
     row["payload"]["source"], row["payload"]["action"] = "learner", row["payload"]["certificate"]["proposal"]
     return int(row["number"])
 
 
 def baseline_that_was_another_action(rows: list[Row]) -> int:
-    row = first(rows, "decision", lambda p: p["source"] == "baseline")
-    row["payload"]["action"] = (row["payload"]["action"] + 1) % len(row["payload"]["asked"]["features"])
+    row = first(rows, "round", lambda p: p["source"] == "baseline")
+    row["payload"]["action"] = (row["payload"]["action"] + 1) % len(row["payload"]["request"]["features"])
     return int(row["number"])
 
 
@@ -127,8 +127,8 @@ def test_the_mathematics_show_it_where_every_hash_was_computed_anew(
 
 def test_a_known_baseline_reward_cannot_be_edited(honest: Path, tmp_path: Path) -> None:
     def lower(rows: list[Row]) -> int:
-        row = first(rows, "decision", is_learner)
-        row["payload"]["asked"]["baseline_reward"] *= 0.9
+        row = first(rows, "round", is_learner)
+        row["payload"]["request"]["baseline_reward"] *= 0.9
         return int(row["number"])
 
     touched, report = forged(honest, "known", lower, tmp_path, rehash=True)

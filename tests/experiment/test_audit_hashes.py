@@ -11,19 +11,19 @@ from tests.experiment.tampering import Row, Tamper, first, forged, is_learner, l
 
 
 def edit_a_feature(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner)
-    row["payload"]["asked"]["features"][0][0] += 1e-12
+    row = first(rows, "round", is_learner)
+    row["payload"]["request"]["features"][0][0] += 1e-12
     return int(row["number"])
 
 
 def edit_a_reward(rows: list[Row]) -> int:
     row = first(rows, "reward", after=50)
-    row["payload"]["value"] += 0.001
+    row["payload"]["values"]["reward"] += 0.001
     return int(row["number"])
 
 
 def edit_a_number_of_a_proof(rows: list[Row]) -> int:
-    row = first(rows, "decision", after=80)
+    row = first(rows, "round", after=80)
     row["payload"]["certificate"]["proof"]["pieces"][0]["bound"] += 0.01
     return int(row["number"])
 
@@ -34,7 +34,7 @@ def edit_a_time(rows: list[Row]) -> int:
 
 
 def edit_a_key(rows: list[Row]) -> int:
-    row = first(rows, "decision", after=30)
+    row = first(rows, "round", after=30)
     row["key"] = "d:somebody-else"
     return int(row["number"])
 

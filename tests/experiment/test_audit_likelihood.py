@@ -79,35 +79,35 @@ def tangent_of(row: Row) -> Row:
 
 
 def a_level(rows: list[Row]) -> int:
-    row = first(rows, "decision", rests_on_likelihood, after=100)
+    row = first(rows, "round", rests_on_likelihood, after=100)
     fact = tangent_of(row)
     fact["level"] += 0.01 * abs(fact["level"]) + 0.1
     return int(row["number"])
 
 
 def a_normal(rows: list[Row]) -> int:
-    row = first(rows, "decision", rests_on_likelihood, after=100)
+    row = first(rows, "round", rests_on_likelihood, after=100)
     fact = tangent_of(row)
     fact["normal"] = [1.001 * one for one in fact["normal"]]
     return int(row["number"])
 
 
 def a_point(rows: list[Row]) -> int:
-    row = first(rows, "decision", rests_on_likelihood, after=100)
+    row = first(rows, "round", rests_on_likelihood, after=100)
     fact = tangent_of(row)
     fact["point"] = [1.05 * one for one in fact["point"]]
     return int(row["number"])
 
 
 def no_point(rows: list[Row]) -> int:
-    row = first(rows, "decision", rests_on_likelihood, after=100)
+    row = first(rows, "round", rests_on_likelihood, after=100)
     del tangent_of(row)["point"]
     return int(row["number"])
 
 
 def a_reward(rows: list[Row]) -> int:
-    row = first(rows, "reward", lambda payload: payload["value"] == 0.0, after=60)
-    row["payload"]["value"] = 1.0
+    row = first(rows, "reward", lambda payload: payload["values"]["reward"] == 0.0, after=60)
+    row["payload"]["values"]["reward"] = 1.0
     return int(row["number"])
 
 

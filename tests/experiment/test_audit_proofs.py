@@ -21,12 +21,12 @@ def is_refused(payload: Row) -> bool:
         and payload["mode"] == "guarded"
         and not payload.get("is_fallback")
         and proof["pieces"][0]["fact"]["kind"] == "ellipsoid"
-        and payload["certificate"]["proposal"] != payload["asked"]["baseline"]
+        and payload["certificate"]["proposal"] != payload["request"]["baseline"]
     )
 
 
 def learner_against_the_gate(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_refused)
+    row = first(rows, "round", is_refused)
     row["payload"]["source"], row["payload"]["action"] = "learner", row["payload"]["certificate"]["proposal"]
     return int(row["number"])
 
@@ -72,8 +72,8 @@ def and_the_radius(rows: list[Row]) -> int:
 def set_width(rows: list[Row], q: Any) -> float:
     """||q||_{V^-1} of the events so far, ridge 0.3 and rewards on arrival."""
     played_rows = {
-        p["decision_id"]: np.array(p["asked"]["features"][p["action"]])
-        for p in (row["payload"] for row in rows if row["kind"] == "decision")
+        p["decision_id"]: np.array(p["request"]["features"][p["action"]])
+        for p in (row["payload"] for row in rows if row["kind"] == "round")
     }
     learned = [
         played_rows[row["payload"]["decision_id"]]
@@ -97,7 +97,7 @@ def and_an_invented_fact(rows: list[Row]) -> int:
 
 def and_another_question(rows: list[Row]) -> int:
     """The proof holds, but of an easier question."""
-    easier = first(rows, "decision", is_learner)["payload"]["certificate"]
+    easier = first(rows, "round", is_learner)["payload"]["certificate"]
     number = learner_against_the_gate(rows)
     certificate = rows[number - 1]["payload"]["certificate"]
     certificate["proof"] = copy.deepcopy(easier["proof"])
@@ -115,7 +115,7 @@ def and_the_required_level(rows: list[Row]) -> int:
 def level_of_a_linear_fact(rows: list[Row]) -> int:
     row = first(
         rows,
-        "decision",
+        "round",
         lambda p: any(piece["fact"]["kind"] == "linear" for piece in p["certificate"]["proof"]["pieces"]),
     )
     proof = row["payload"]["certificate"]["proof"]
@@ -130,19 +130,19 @@ def level_of_a_linear_fact(rows: list[Row]) -> int:
 
 
 def piece_of_a_proof(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner, after=60)
+    row = first(rows, "round", is_learner, after=60)
     row["payload"]["certificate"]["proof"]["pieces"][0]["vector"][0] += 0.001
     return int(row["number"])
 
 
 def optimism(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner, after=60)
+    row = first(rows, "round", is_learner, after=60)
     row["payload"]["certificate"]["optimism"] *= 1.01
     return int(row["number"])
 
 
 def a_number_that_is_none(rows: list[Row]) -> int:
-    row = first(rows, "decision", is_learner, after=60)
+    row = first(rows, "round", is_learner, after=60)
     row["payload"]["certificate"]["proof"]["value"] = "nan"
     return int(row["number"])
 
@@ -176,9 +176,9 @@ def test_a_proof_cannot_be_passed_over_as_a_refutation(honest: Path, tmp_path: P
     """For CLUCB there is no such thing; SafeLUCB never plays the learner again after one."""
 
     def lift(rows: list[Row]) -> int:
-        row = first(rows, "decision", is_learner)
+        row = first(rows, "round", is_learner)
         row["payload"]["certificate"]["guaranteed"] = "-inf"
-        row["payload"]["source"], row["payload"]["action"] = "baseline", row["payload"]["asked"]["baseline"]
+        row["payload"]["source"], row["payload"]["action"] = "baseline", row["payload"]["request"]["baseline"]
         return int(row["number"])
 
     touched, report = forged(honest, "known", lift, tmp_path, rehash=True)
@@ -192,7 +192,7 @@ def test_both_sides_of_algorithm_2_cannot_be_shifted_together(tmp_path: Path) ->
         played(lambda told: surefoot.CLUCB2(alpha=0.3, nesting="latest", **told), 40, journal=journal)
 
     def shift(rows: list[Row]) -> int:
-        row = first(rows, "decision", is_learner)
+        row = first(rows, "round", is_learner)
         row["payload"]["certificate"]["guaranteed"] += 1.0
         row["payload"]["certificate"]["required"] += 1.0
         return int(row["number"])

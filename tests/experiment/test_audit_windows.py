@@ -4,45 +4,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiment.tampering import Row, Tamper, assert_named, first
-
-
-def learned_value(rows: list[Row]) -> int:
-    row = first(rows, "closed", after=60)
-    row["payload"]["learned"][0][2] += 0.1
-    return int(row["number"])
+from tests.experiment.tampering import Row, Tamper, assert_named, first, is_learner
 
 
 def default_passed_off_as_a_reward(rows: list[Row]) -> int:
-    row = first(rows, "closed", lambda p: any(entry[3] for entry in p["learned"]), after=60)
-    next(entry for entry in row["payload"]["learned"] if entry[3])[3] = False
+    row = first(rows, "settled", lambda p: any(is_missing for *_, is_missing in p["windows"]), after=60)
+    next(window for window in row["payload"]["windows"] if window[2])[2] = False
     return int(row["number"])
 
 
 def windows_in_another_order(rows: list[Row]) -> int:
-    one = first(rows, "closed", after=60)
-    two = first(rows, "closed", after=one["number"])
-    one["payload"]["learned"], two["payload"]["learned"] = two["payload"]["learned"], one["payload"]["learned"]
+    one = first(rows, "settled", after=60)
+    two = first(rows, "settled", after=one["number"])
+    one["payload"]["windows"], two["payload"]["windows"] = two["payload"]["windows"], one["payload"]["windows"]
     return int(one["number"])
 
 
 def window_that_closed_too_early(rows: list[Row]) -> int:
-    one = first(rows, "closed", after=60)
-    two = first(rows, "closed", after=one["number"])
-    one["payload"]["learned"] += two["payload"]["learned"]
+    one = first(rows, "settled", after=60)
+    two = first(rows, "settled", after=one["number"])
+    one["payload"]["windows"] += two["payload"]["windows"]
     rows.remove(two)
     return int(one["number"])
 
 
 def dropped_window(rows: list[Row]) -> int:
-    row = first(rows, "closed", after=60)
+    row = first(rows, "settled", after=60)
     rows.remove(row)
     return int(row["number"])
 
 
 def reward_in_a_window(rows: list[Row]) -> int:
-    row = first(rows, "reward", lambda p: not p.get("refused"), after=60)
-    row["payload"]["value"] += 0.1
+    learner = {row["payload"]["decision_id"] for row in rows if row["kind"] == "round" and is_learner(row["payload"])}
+    row = first(rows, "reward", lambda p: p["decision_id"] in learner)
+    row["payload"]["values"]["reward"] += 0.1
     return int(row["number"])
 
 
@@ -76,12 +71,11 @@ def snapshot_of_another_state(rows: list[Row]) -> int:
 
 
 WITH_WINDOWS: dict[Tamper, tuple[str, int]] = {
-    learned_value: ("learned", 0),
-    default_passed_off_as_a_reward: ("learned", 0),
+    default_passed_off_as_a_reward: ("settled", 0),
     windows_in_another_order: ("window", 0),
     window_that_closed_too_early: ("window", 0),
     dropped_window: ("window", 9),
-    reward_in_a_window: ("learned", 30),
+    reward_in_a_window: ("proposal", 30),
     refused_reward_that_is_accepted: ("reward", 0),
     reward_that_is_refused: ("refused", 0),
     row_of_a_catalogue: ("catalogue", 0),

@@ -17,7 +17,7 @@ from surefoot.experiment import Experiment, fork
 from surefoot.experiment.configuration import configuration_in
 from surefoot.journal import Journal, canonical, open_journal
 from surefoot.linear.encoding import CategoricalColumn, Encoder
-from surefoot.rounds.events import Asked
+from surefoot.rounds.events import RowsRequest
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.worlds import Clock
 from tests.own_policy import EpsilonGreedy
@@ -95,23 +95,20 @@ def test_rewards_of_open_windows_and_defaults_are_told_apart() -> None:
         shop, _, clock = old(journal, window=20.0, sealed=False)
         clock.now += 0.2
         shop.reward("v59", 0.7)
-        learned = [
-            (one.decision_id, one.value)
+        came = {
+            event.value()["decision_id"]: event.value()["values"]["reward"]
             for event in journal.read("shop")
-            if event.kind == "closed"
-            for one in map(_learned, event.value()["learned"])
-        ]
+            if event.kind == "reward" and event.key
+        }
+        windows = [one for event in journal.read("shop") if event.kind == "settled" for one in event.value()["windows"]]
+        assert {is_missing for *_, is_missing in windows} == {False, True}
         made = fork(journal, "shop", "again", clock=clock, reward_window=30.0, **TOLD)
         assert made.experiment.settings.history is not None
-        assert made.experiment.settings.history.rewards == [value for _, value in learned]
+        assert made.experiment.settings.history.rewards == [
+            0.0 if is_missing else came[decision_id] for decision_id, _, is_missing in windows
+        ]
         assert made.experiment.settings.reward_window == 30.0
         assert audit(journal, "again").is_clean
-
-
-def _learned(entry: list[Any]) -> Any:
-    from surefoot.rounds.events import Learned
-
-    return Learned(decision_id=entry[0], round=entry[1], value=entry[2], is_default=entry[3])
 
 
 def test_a_fork_of_a_fork_and_another_policy_carry_the_history_on() -> None:
@@ -135,7 +132,7 @@ def test_another_feature_map_makes_the_rows_anew() -> None:
         shop, learned, clock = old(journal)
         wide = surefoot.SafeLUCB(**{**shop.settings.settings, "dim": 4, "feature_bound": 3.0, "theta_bound": 2.0})
 
-        def features(asked: Asked) -> Any:
+        def features(asked: RowsRequest) -> Any:
             return np.hstack([np.array(asked.features), np.ones((len(asked.features or []), 1))])
 
         with pytest.raises(ConfigError, match="Give `features`"):

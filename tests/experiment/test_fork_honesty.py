@@ -1,16 +1,17 @@
 """What a fork must not wash away: an alarm, a reward out of bounds, rounds that were erased, where it came from."""
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.experiment.carried_rounds import carried_rounds
 
 import surefoot
 from surefoot.audit import audit
 from surefoot.audit.audit_text import rows
 from surefoot.errors import ConfigError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment, fork
+from surefoot.experiment.fork import carried_rounds
 from surefoot.experiment.removal import delete
 from surefoot.journal import Journal, canonical, open_journal
 
@@ -67,7 +68,7 @@ def test_an_experiment_in_use_is_forked_where_it_was_read_to(monkeypatch: pytest
             shop.reward("late", 0.2)
             return carried_rounds(view)
 
-        monkeypatch.setattr("surefoot.experiment.forking.carried_rounds", meanwhile)
+        monkeypatch.setattr(sys.modules[fork.__module__], "carried_rounds", meanwhile)
         made = fork(journal, "shop", "again", reason=WHY)
         assert made.carried == 6
         assert audit(journal, "again").is_clean, list(audit(journal, "again").findings)

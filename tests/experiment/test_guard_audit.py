@@ -1,30 +1,29 @@
 """The audit of a guard: honest journals are clean, and forgeries with all hashes computed anew are found and named."""
 
 import dataclasses
-import json
+import hashlib
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from surefoot import Guard
-from surefoot.audit import Report, audit
+from surefoot.audit import Report, audit, audit_shards
 from surefoot.audit.audit_text import as_markdown, promise, verdict
-from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.coins import CoinFairness, coin_of
 from surefoot.audit.guard_declarations import read_guard
 from surefoot.audit.rebuilt_bank import RebuiltBank
 from surefoot.audit.rebuilt_ramp import ramp_share
-from surefoot.cli.commands import app
-from surefoot.experiment import Experiment
+from surefoot.experiment import Experiment, coins, create_shared
 from surefoot.journal import open_journal
-from surefoot.policies import guard as guard_module
 from surefoot.reports.audit_page import as_html
+from surefoot.sharing.hub import EdgeTerms, Granted, Hub
 from tests.experiment.guard_worlds import SETTINGS, new_guard, play, played
-from tests.experiment.tampering import Row, Tamper, assert_named, first, is_learner, swap
+from tests.experiment.tampering import Row, Tamper, assert_named, first, forged, is_learner, load, rehashed, save, swap
 from tests.experiment.worlds import Clock
 from tests.policies.guard_reference import Bank
 
@@ -32,10 +31,16 @@ from tests.policies.guard_reference import Bank
 @pytest.fixture(scope="module")
 def honest_guards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("guards")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coins, "BLOCK", 60)  # so that several blocks are over, and revealed
+        play_guards(folder)
+    return folder
+
+
+def play_guards(folder: Path) -> None:
     for name, kind, window in (("one", "one metric", None), ("window", "one metric", 5.0), ("units", "units", None)):
         with open_journal(folder / f"{name}.db") as journal:
             played(kind, 200, journal=journal, window=window)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ def a_share(rows: list[Row]) -> int:
 
 def a_share_far_beyond_the_bank(rows: list[Row]) -> int:
     # The least share of all: coins are the system's, and luck may have filled the bank early.
-    drawn = [row for row in rows if row["kind"] == "guarded" and row["payload"]["mode"] == "guarded"]
+    drawn = [row for row in rows if row["kind"] == "round" and row["payload"]["mode"] == "guarded"]
     row = min((row for row in drawn if row["payload"]["share"] > 0.0), key=lambda row: row["payload"]["share"])
     row["payload"].update(share=0.98, source="learner", draw=0.5)
     return int(row["number"])
@@ -146,8 +151,8 @@ def a_reward_before_its_decision(rows: list[Row]) -> int:
 
 
 def a_prediction_that_a_bet_rests_on(rows: list[Row]) -> int:
-    row = first(rows, "round", lambda p: p["share"] > 0.4 and p["asked"].get("prediction"), after=80)
-    row["payload"]["asked"]["prediction"] = {"reward": 0.9}
+    row = first(rows, "round", lambda p: p["share"] > 0.4 and p["request"].get("prediction"), after=80)
+    row["payload"]["request"]["prediction"] = {"reward": 0.9}
     return int(row["number"])
 
 
@@ -175,7 +180,7 @@ def a_bad_round_that_is_dropped(rows: list[Row]) -> int:
     bad = next(
         row
         for row in rows
-        if row["kind"] == "guarded"
+        if row["kind"] == "round"
         and row["number"] > 80
         and row["payload"]["decision_id"] in paid
         and paid[row["payload"]["decision_id"]]["payload"]["values"]["reward"] < 0.3
@@ -183,7 +188,7 @@ def a_bad_round_that_is_dropped(rows: list[Row]) -> int:
     rows.remove(paid[bad["payload"]["decision_id"]])
     rows.remove(bad)
     for row in rows:
-        if row["kind"] == "guarded" and row["number"] > bad["number"]:
+        if row["kind"] == "round" and row["number"] > bad["number"]:
             row["payload"]["round"] -= 1
     return int(bad["number"]) - 1
 
@@ -292,7 +297,7 @@ def a_side_of_a_unit(rows: list[Row]) -> int:
 def a_unit_whose_coin_is_drawn_again(rows: list[Row]) -> int:
     visit = first(rows, "visit", lambda p: p["source"] == "baseline" and p["mode"] == "guarded")
     opened = first(rows, "round", lambda p: p["round"] == visit["payload"]["round"])
-    visit["kind"] = "guarded"
+    visit["kind"] = "round"
     visit["payload"]["certificate"] = opened["payload"]["certificate"]
     return int(visit["number"])
 
@@ -310,59 +315,315 @@ def test_a_unit_must_keep_its_side(honest_guards: Path, tamper: Tamper, tmp_path
 
 def cheated(monkeypatch: pytest.MonkeyPatch, coin: Callable[..., float], rounds: int = 500) -> Report:
     """An experiment that is honest in all but its coin: certificates, shares and sources all fit."""
-    monkeypatch.setattr(guard_module, "draw_coin", coin)
+    monkeypatch.setattr(coins, "coin_of", coin)
     clock, guard, journal = Clock(), new_guard(), open_journal("memory:")
     experiment = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
     play(experiment, guard, clock, rounds)
     return audit(journal, "shop")
 
 
+def drawn_twice(secret: bytes, round_: int, decision_id: str) -> float:
+    return min(coin_of(secret, round_, decision_id), coin_of(secret[::-1], round_, decision_id))
+
+
 def test_a_coin_that_is_drawn_again_until_it_suits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    report = cheated(monkeypatch, lambda seed, round_: min(rng.random(), rng.random()))
+    report = cheated(monkeypatch, drawn_twice)
     assert set(report.findings.counts) == {"coins"}
     assert "fair coins" in next(iter(report.findings)).text
     assert "UNFAIR" in as_markdown(report)
+    monkeypatch.setattr(coins, "BLOCK", 10)
+    report = cheated(monkeypatch, drawn_twice, 30)
+    assert set(report.findings.counts) == {"draw"}, "its secret shows it at once"
 
 
 @pytest.mark.parametrize("name", ["constant", "alternating", "walking"])
 def test_coins_that_repeat_or_follow_each_other_are_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     rng, last = np.random.default_rng(2), [0.5]
 
-    def walking(seed: int | None, round_: int) -> float:
+    def walking(secret: bytes, round_: int, decision_id: str) -> float:
         last[0] = (last[0] + 0.1 * rng.random()) % 1.0
         return last[0]
 
-    coins: dict[str, Callable[[int | None, int], float]] = {
-        "constant": lambda seed, round_: 0.77,
-        "alternating": lambda seed, round_: 0.25 if round_ % 2 else 0.75,
+    ways: dict[str, Callable[[bytes, int, str], float]] = {
+        "constant": lambda secret, round_, decision_id: 0.77,
+        "alternating": lambda secret, round_, decision_id: 0.25 if round_ % 2 else 0.75,
         "walking": walking,
     }
-    assert cheated(monkeypatch, coins[name], 900).findings.counts["coins"] == 1
+    assert cheated(monkeypatch, ways[name], 900).findings.counts["coins"] == 1
 
 
 def test_fair_coins_are_hardly_ever_called_unfair() -> None:
     rng = np.random.default_rng(5)
     for _ in range(40):
-        coins = CoinFairness()
+        fairness = CoinFairness()
         for _ in range(300):
             share, draw = float(rng.random()), float(rng.random())
-            assert not coins.toss(share, draw, draw < share)
-            coins.rewarded(float(rng.random()))
-        assert coins.most < math.log(40 * 100)
+            assert not fairness.toss(share, draw, draw < share)
+            fairness.rewarded(float(rng.random()))
+        assert fairness.most < math.log(40 * 100)
 
 
 def test_a_coin_that_follows_the_last_reward_is_found() -> None:
-    rng, coins, reward = np.random.default_rng(6), CoinFairness(), 0.5
+    rng, fairness, reward = np.random.default_rng(6), CoinFairness(), 0.5
     found = False
     for _ in range(400):
         draw = float(rng.random())
         if rng.random() < 0.5 and (draw < 0.5) != (reward > 0.5):
             draw = 1.0 - draw
-        found |= coins.toss(0.5, draw, draw < 0.5)
+        found |= fairness.toss(0.5, draw, draw < 0.5)
         reward = float(rng.random())
-        coins.rewarded(reward)
+        fairness.rewarded(reward)
     assert found
+
+
+def a_coin_on_the_same_side(rows: list[Row]) -> int:
+    row = first(rows, "round", is_learner, after=80)
+    row["payload"]["draw"] *= 0.5
+    return int(row["number"])
+
+
+def a_commitment_after_its_first_coin(rows: list[Row]) -> int:
+    at = next(i for i, row in enumerate(rows) if row["kind"] == "coins" and row["number"] > 80)
+    rows[at], rows[at + 1] = rows[at + 1], rows[at]
+    return int(rows[at + 1]["number"])
+
+
+def a_commitment_to_another_secret(rows: list[Row]) -> int:
+    """With that secret revealed, so that only the coins are left to show it."""
+    block, over = first(rows, "coins"), first(rows, "coins", after=80)
+    secret = "ab" * 32
+    block["payload"]["commitment"] = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
+    over["payload"]["revealed"] = [[block["number"], secret]]
+    return next(int(row["number"]) for row in rows if row["payload"].get("coins") == block["number"])
+
+
+def a_secret_that_is_short(rows: list[Row]) -> int:
+    block, over = first(rows, "coins"), first(rows, "coins", after=80)
+    block["payload"]["commitment"] = hashlib.sha256(bytes(8)).hexdigest()
+    over["payload"]["revealed"] = [[block["number"], bytes(8).hex()]]
+    return int(over["number"])
+
+
+def revealed(secret: str) -> Tamper:
+    def tamper(rows: list[Row]) -> int:
+        row = first(rows, "coins", lambda p: bool(p.get("revealed")))
+        row["payload"]["revealed"] = [[one, secret] for one, _ in row["payload"]["revealed"]]
+        return int(row["number"])
+
+    tamper.__name__ = f"revealed_{secret:.4}"
+    return tamper
+
+
+def a_secret_of_no_block(rows: list[Row]) -> int:
+    row = first(rows, "coins", lambda p: bool(p.get("revealed")))
+    row["payload"]["revealed"] = [[row["number"] - 1, secret] for _, secret in row["payload"]["revealed"]]
+    return int(row["number"])
+
+
+def a_coin_of_a_block_that_was_revealed(rows: list[Row]) -> int:
+    began = [row["number"] for row in rows if row["kind"] == "coins"]
+    row = first(rows, "round", lambda p: p.get("coins") == began[1])
+    row["payload"]["coins"] = began[0]
+    return int(row["number"])
+
+
+def a_coin_of_no_block(rows: list[Row]) -> int:
+    row = first(rows, "round", is_learner, after=80)
+    row["payload"].pop("coins")
+    return int(row["number"])
+
+
+def a_block_without_a_coin(rows: list[Row]) -> int:
+    row = first(rows, "round", lambda p: p["mode"] == "paused")
+    row["payload"]["coins"] = first(rows, "coins")["number"]
+    return int(row["number"])
+
+
+def a_secret_that_is_used_twice(rows: list[Row]) -> int:
+    row = first(rows, "coins", after=80)
+    row["payload"]["commitment"] = first(rows, "coins")["payload"]["commitment"]
+    return int(row["number"])
+
+
+COINS: dict[Tamper, str] = {
+    a_coin_on_the_same_side: "draw",
+    a_commitment_after_its_first_coin: "block",
+    a_commitment_to_another_secret: "draw",
+    a_secret_that_is_short: "secret",
+    revealed("cd" * 32): "secret",
+    revealed("xyz"): "secret",
+    a_secret_of_no_block: "secret",
+    a_coin_of_a_block_that_was_revealed: "block",
+    a_coin_of_no_block: "block",
+    a_block_without_a_coin: "block",
+    a_secret_that_is_used_twice: "block",
+}
+
+
+@pytest.mark.parametrize("tamper", COINS, ids=lambda tamper: tamper.__name__)
+def test_every_coin_follows_from_a_secret_fixed_before_it(honest_guards: Path, tamper: Tamper, tmp_path: Path) -> None:
+    assert_named(honest_guards, "one", tamper, tmp_path, check=COINS[tamper], later=0)
+
+
+def test_a_block_that_goes_on_for_too_long_is_found(honest_guards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.audit.coins.BLOCK", 50)  # and not 60, as it was played
+    with open_journal(honest_guards / "one.db", read_only=True) as journal:
+        assert set(audit(journal, "shop").findings.counts) == {"block"}
+
+
+def test_coins_whose_secret_is_still_hidden_are_counted_and_named(honest_guards: Path, tmp_path: Path) -> None:
+    with open_journal(honest_guards / "one.db", read_only=True) as journal:
+        report = audit(journal, "shop")
+        last = [event.number for event in journal.read("shop") if event.kind == "coins"][-1]
+    assert report.is_clean
+    assert report.coins is not None
+    hidden = report.tally.coins_hidden.total()
+    assert report.tally.coins_recomputed + hidden == report.coins.coins
+    assert report.tally.coins_recomputed > 100
+    assert list(report.tally.coins_hidden) == [last]
+    assert f"| coins not yet revealed | {hidden}, of the blocks that begin with event {last:,} |" in as_markdown(report)
+    assert report.as_dict()["coins"]["not_revealed"] == hidden > 0
+    _, report = forged(honest_guards, "one", revealed("cd" * 32), tmp_path, rehash=True)
+    assert report.tally.coins_hidden.total() > hidden, "a wrong secret reveals nothing"
+
+
+def test_processes_have_blocks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coins, "BLOCK", 20)
+    clock, guard = Clock(), new_guard()
+    with open_journal(tmp_path / "two.db") as journal:
+        one = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
+        two = Experiment.open(journal, "shop", clock=clock)
+        for turn in range(10):
+            play(one if turn % 2 else two, guard, clock, 7, seed=turn)
+        report = audit(journal, "shop")
+    assert report.is_clean, [*report.findings]
+    assert report.tally.coin_blocks >= 6
+    assert len(report.tally.coins_hidden) == 2
+
+
+def test_coins_of_a_sealed_experiment_do_not_tell_its_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coins, "BLOCK", 20)
+    clock, guard, journal = Clock(), new_guard(), open_journal("memory:")
+    play(Experiment.create(journal, "shop", guard, mode="guarded", clock=clock, sealed=True), guard, clock, 60)
+    report = audit(journal, "shop")
+    assert report.is_clean, [*report.findings]
+    assert report.tally.coins_recomputed > 30
+
+
+class LeasedCoins(Hub):
+    """A hub that leases as to an edge: with commitments to the secrets of its coins."""
+
+    def of(self, name: str, shard: str) -> "LeasedCoins":
+        return self
+
+    def _secret(self, block: int) -> bytes:
+        return hashlib.sha256(f"secret {block}".encode()).digest()
+
+    def _terms(self) -> EdgeTerms:
+        return EdgeTerms(self.now() + 1e6, lambda block: hashlib.sha256(self._secret(block)).hexdigest())
+
+    def _with_secrets(self, granted: Granted | None) -> Any:
+        lease = None if granted is None else granted.lease
+        if granted is None or lease is None or lease.coins is None:
+            return granted
+        blocks = range(lease.block, lease.block + len(lease.coins))
+        return granted._replace(secrets=tuple(map(self._secret, blocks)))
+
+    def join(self, shard: str, token: str, **extra: Any) -> Granted:
+        granted: Granted = self._with_secrets(super().join(shard, token, terms=self._terms(), **extra))
+        return granted
+
+    def take(self, hand_in: Any, **extra: Any) -> Granted | None:
+        granted: Granted | None = self._with_secrets(super().take(hand_in, terms=self._terms(), **extra))
+        return granted
+
+
+@pytest.fixture(scope="module")
+def leased(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shard whose coins are leased, over more than two of their blocks."""
+    folder, clock = tmp_path_factory.mktemp("leased"), Clock()
+    with open_journal(folder / "hub.db") as hub, open_journal(folder / "app.db") as own:
+        create_shared(hub, "shop", new_guard(reserve=20.0), mode="guarded", skew=1.0, clock=clock)
+        where = LeasedCoins(hub, "shop", clock)
+        told: dict[str, Any] = {"every": 300, "seconds": 1e9, "in_background": False, "clock": clock}
+        shop = Experiment.join(where, "shop", own, shard="app", **told)
+        rng = np.random.default_rng(4)
+        for number in range(2100):
+            clock.now += 0.01
+            answer = shop.decide(baseline=0, proposal=1, decision_id=f"v{number}")
+            shop.reward(answer.decision_id, float(rng.random() < (0.8 if answer.source == "learner" else 0.4)))
+        assert shop.leases is not None
+        shop.leases.renew()
+    return folder
+
+
+def audited_lease(folder: Path, tmp_path: Path, *, hub: Tamper | None = None, app: Tamper | None = None) -> Any:
+    for name, tamper in (("hub", hub), ("app", app)):
+        shutil.copy(folder / f"{name}.db", tmp_path / f"{name}.db")
+        if tamper is not None:
+            rows = load(tmp_path / f"{name}.db")
+            tamper(rows)
+            rows = rehashed(rows)
+            save(tmp_path / f"{name}.db", rows, head=(rows[-1]["number"], rows[-1]["hash"]))
+    hub_path, own_path = tmp_path / "hub.db", tmp_path / "app.db"
+    with open_journal(hub_path, read_only=True) as where, open_journal(own_path, read_only=True) as own:
+        return audit_shards(where, "shop", {"app": own})
+
+
+def test_leased_coins_are_computed_again(leased: Path, tmp_path: Path) -> None:
+    report = audited_lease(leased, tmp_path)
+    tally = report.shards["app"].tally
+    assert report.is_clean, [*report.hub.findings, *report.shards["app"].findings]
+    assert tally.coin_blocks == 3
+    assert tally.coins_recomputed > 1000
+    assert len(tally.coins_hidden) == 1
+
+
+def a_block_of_ones_own(rows: list[Row]) -> int:
+    """Not the one that the lease commits to, and yet a secret that gives the coins."""
+    secret, began = "ab" * 32, [row for row in rows if row["kind"] == "coins"]
+    began[1]["payload"]["commitment"] = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
+    began[2]["payload"]["revealed"] = [[began[1]["number"], secret]]
+    for row in rows:
+        payload = row["payload"]
+        if payload.get("coins") == began[1]["number"] and row["kind"] == "round":
+            payload["draw"] = coin_of(bytes.fromhex(secret), payload["round"], payload["decision_id"])
+            payload["source"] = "learner" if payload["draw"] < payload["share"] else "baseline"
+    return int(began[1]["number"])
+
+
+def a_block_that_begins_early(rows: list[Row]) -> int:
+    """The next secret of the lease, for rounds of the block before."""
+    began = [row for row in rows if row["kind"] == "coins"]
+    round_ = [row for row in rows if row["payload"].get("coins") == began[0]["number"] and row["kind"] == "round"][-1]
+    rows.remove(began[1])
+    rows.insert(rows.index(round_), began[1])
+    round_["payload"]["coins"] = began[1]["number"]
+    return int(round_["number"])
+
+
+@pytest.mark.parametrize("tamper", [a_block_of_ones_own, a_block_that_begins_early], ids=lambda tamper: tamper.__name__)
+def test_a_leased_coin_is_of_the_block_that_its_lease_commits_to(leased: Path, tmp_path: Path, tamper: Tamper) -> None:
+    report = audited_lease(leased, tmp_path, app=tamper)
+    assert report.shards["app"].findings.counts["block"] > 0
+
+
+def test_a_leased_coin_cannot_be_changed(leased: Path, tmp_path: Path) -> None:
+    report = audited_lease(leased, tmp_path, app=a_coin_on_the_same_side)
+    assert report.shards["app"].findings.counts["draw"] == 1
+
+
+@pytest.mark.parametrize("what", ["another first block", "one secret for two blocks"])
+def test_commitments_of_a_lease_are_of_their_blocks(leased: Path, tmp_path: Path, what: str) -> None:
+    def tamper(rows: list[Row]) -> int:
+        row = [row for row in rows if row["kind"] == "leased"][-1]
+        if what == "another first block":
+            row["payload"]["block"] -= 1
+        else:
+            row["payload"]["coins"][3] = row["payload"]["coins"][2]
+        return int(row["number"])
+
+    assert audited_lease(leased, tmp_path, hub=tamper).hub.findings.counts["block"] > 0
 
 
 def test_the_coins_of_a_seed_are_computed_again(tmp_path: Path) -> None:
@@ -391,24 +652,27 @@ def test_the_report_says_in_words_what_was_promised_and_whether_it_was_kept() ->
     assert "at most 140% of the baseline's 'cost'" in several
 
 
-def test_the_command_line_shows_a_guard_before_its_first_reward(tmp_path: Path) -> None:
-    with open_journal(tmp_path / "new.db") as journal:
-        Experiment.create(journal, "shop", new_guard())
-    shown = CliRunner().invoke(app, ["experiment", "status", str(tmp_path / "new.db"), "shop", "--json"])
-    assert json.loads(shown.output)["guard"]["lifts"] == {"reward": None}
-    assert "NaN" not in shown.output
-
-
-def test_events_of_the_other_kind_are_findings(honest_guards: Path, honest: Path, tmp_path: Path) -> None:
-    def a_linear_event(rows: list[Row]) -> int:
+def test_a_reward_of_another_metric_is_a_finding(honest_guards: Path, honest: Path, tmp_path: Path) -> None:
+    def another_metric(rows: list[Row]) -> int:
         row = first(rows, "reward", after=20)
-        row.update(kind="reward", payload={"decision_id": row["payload"]["decision_id"], "value": 1.0})
+        row["payload"]["values"] = {"cost": 0.5}
         return int(row["number"])
 
-    def a_guards_event(rows: list[Row]) -> int:
-        row = first(rows, "reward", after=20)
-        row.update(kind="reward", payload={"decision_id": "x", "values": {}})
-        return int(row["number"])
+    assert_named(honest_guards, "one", another_metric, tmp_path, check="reward", later=0)
+    assert_named(honest, "arrival", another_metric, tmp_path, check="reward", later=0)
 
-    assert_named(honest_guards, "one", a_linear_event, tmp_path, check="kind", later=0)
-    assert_named(honest, "arrival", a_guards_event, tmp_path, check="kind", later=0)
+
+def test_rounds_of_the_other_kind_are_findings(honest_guards: Path, honest: Path, tmp_path: Path) -> None:
+    pair = first(load(honest_guards / "one.db"), "round", after=20)["payload"]
+    linear = first(load(honest / "arrival.db"), "round", after=20)["payload"]
+
+    def with_round(payload: Row) -> Tamper:
+        def tamper(rows: list[Row]) -> int:
+            row = first(rows, "round", after=20)
+            row["payload"] = payload
+            return int(row["number"])
+
+        return tamper
+
+    assert_named(honest_guards, "one", with_round(linear), tmp_path, check="payload", later=0)
+    assert_named(honest, "arrival", with_round(pair), tmp_path, check="payload", later=0)

@@ -35,6 +35,9 @@ class AuditCounts:
     pending: int = 0
     snapshots: int = 0
     visits: int = 0  # of a guard's units, after their first
+    coin_blocks: int = 0
+    coins_recomputed: int = 0  # from secrets that are revealed
+    coins_hidden: Counter[int] = field(default_factory=Counter)  # by the event that began their block
     refused: Counter[str] = field(default_factory=Counter)
     modes: list[tuple[int, str]] = field(default_factory=list)
     first_time: float = math.nan

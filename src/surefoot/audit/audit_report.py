@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot.audit.audit_counts import AuditCounts
-from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.coins import CoinFairness
 from surefoot.audit.findings import Findings
 from surefoot.journal.events import Head
 from surefoot.rounds import events
@@ -107,6 +107,9 @@ class Report:
             "expected_learner": coins.expected,
             "most_evidence": _finite(coins.most),
             "are_fair": self.findings.counts["coins"] == 0,
+            "blocks": self.tally.coin_blocks,
+            "recomputed": self.tally.coins_recomputed,
+            "not_revealed": self.tally.coins_hidden.total(),
         }
 
 

@@ -96,7 +96,7 @@ def verdict(report: Report) -> str:
     if tally.learner == 0:
         return "Yes. Only the baseline has played so far, and the record is consistent."
     if report.created is not None and is_guard:
-        return guard_verdict(report.created.settings, tally.learner, tally.decisions)
+        return guard_verdict(report.created.settings, tally)
     if tally.alarms:
         return (
             f"That is open. Each of the learner's {tally.learner:,} decisions was proved admissible before it was "
@@ -146,7 +146,7 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "  played by the baseline", f"{tally.baseline:,}"
     yield "  of these, held there", f"{tally.held:,}, by mode or fallback"
     if report.coins is not None:
-        yield from guard_rows(report.coins, tally.visits)
+        yield from guard_rows(report.coins, tally)
     if tally.voided:
         yield "  not played as decided", f"{tally.voided:,}, by the callers' word before any reward of them had come"
     yield "modes", " -> ".join(f"{mode} (event {event:,})" for event, mode in tally.modes[-5:])

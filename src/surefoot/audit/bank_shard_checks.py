@@ -37,6 +37,7 @@ class LeasedGuardChecks(GuardChecks):
     def lease(self, frozen: FrozenBanks) -> None:
         """Go on with what was leased."""
         self._banks, self.is_leased = list(frozen.banks), True
+        self._committed.lease = frozen.record
 
     def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         """Without a coin it is nothing: so plays a shard that has lost what its lease knew, and nothing is spent."""

@@ -1,12 +1,11 @@
 """One decision of a guard, checked: could the banks pay for its share, did the coin choose, does the record fit?"""
 
-import hashlib
 import math
 from collections.abc import Iterator
 from typing import Any
 
 from surefoot.audit.audit_counts import AuditCounts
-from surefoot.audit.coin_fairness import LEVEL, CoinFairness
+from surefoot.audit.coins import LEVEL, CoinFairness, CommittedCoins, seeded_coin
 from surefoot.audit.findings import Findings
 from surefoot.audit.guard_declarations import RATES, GuardDeclarations, read_guard
 from surefoot.audit.guard_rewards import GuardRewards, OpenRound, Values
@@ -29,6 +28,7 @@ class GuardChecks:
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
         self._rewards = GuardRewards(self._declared, created.reward_window, self._enter, findings, tally)
         self.coins = CoinFairness()
+        self._committed = CommittedCoins(findings, tally, is_sealed=created.is_sealed)
         self._is_sealed = created.is_sealed  # then decisions are found beside the chain
 
     def take(self, event: Event, record: Record, mode: str) -> None:
@@ -45,6 +45,8 @@ class GuardChecks:
                 self._check_visit(record, problems)
             for what, text in problems.found:
                 self._findings.add(event.number, what, text)
+        elif isinstance(record, events.CoinBlock):
+            self._committed.take(event, record)
         elif isinstance(record, events.Reward):
             self._rewards.reward(event, record)
         elif isinstance(record, events.Settled):
@@ -66,7 +68,7 @@ class GuardChecks:
         self._check_prediction(record.request.prediction, problems)
         self._check_unit(record, problems)
         self._check_share(record, teaches, problems)
-        self._check_coin(record, problems)
+        self._check_coin(event, record, problems)
         if record.certificate is None:
             problems.add("certificate", "a round must have a certificate")
         else:
@@ -116,13 +118,17 @@ class GuardChecks:
                 text = f"the bank of {name!r} holds {bank.held:.6g}, but this share may cost {cost:.6g}"
                 problems.add("gate", text)
 
-    def _check_coin(self, record: events.PairRound, problems: RoundProblems) -> None:
-        """The coin was drawn where a share was to be had, and it chose the side."""
+    def _check_coin(self, event: Event, record: events.PairRound, problems: RoundProblems) -> None:
+        """The coin was drawn where a share was to be had, from its seed or its block, and it chose the side."""
         draw, seed = record.draw, self._declared.seed
         if (draw is None) != (record.share == 0.0) or not (draw is None or 0.0 <= draw < 1.0):
             problems.add("draw", f"a share of {record.share!r} does not go with a coin of {draw!r}")
-        elif draw is not None and seed is not None and draw != _seeded(seed, record.round):
+        elif draw is not None and seed is not None and draw != seeded_coin(seed, record.round):
             problems.add("draw", f"the seed gives another coin in round {record.round}")
+        if draw is not None and seed is None:
+            self._committed.draw(event, record)
+        elif record.coins:
+            problems.add("block", f"no coin was drawn from a block, but event {record.coins} is named")
         is_learner = draw is not None and draw < record.share
         if is_learner != (record.source == "learner"):
             problems.add("source", f"a coin of {draw!r} at a share of {record.share!r} does not play {record.source}")
@@ -150,7 +156,7 @@ class GuardChecks:
             return
         first = entry.record
         expected = ("baseline", 0.0, None) if visit.is_held else (first.source, first.share, first.draw)
-        if (visit.source, visit.share, visit.draw) != expected:
+        if (visit.source, visit.share, visit.draw) != expected or visit.coins:
             problems.add("unit", f"unit {visit.request.unit!r} must keep its side, but {visit.source} was played")
         self._rewards.visited(entry, visit.decision_id)
 
@@ -225,9 +231,3 @@ def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterat
 
 def _fits(said: float, own: float) -> bool:
     return abs(said - own) <= WRITTEN * (1.0 + abs(own))
-
-
-def _seeded(seed: int, round_: int) -> float:
-    """The coin that a seed gives: 53 bits of BLAKE2b."""
-    digest = hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest()
-    return float(int.from_bytes(digest) >> 11) * 2.0**-53

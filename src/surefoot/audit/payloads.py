@@ -18,7 +18,10 @@ _SHARED: dict[str, Any] = {
     events.LEASE_ENDED: events.LeaseEnded,
 }  # fmt: skip
 _ROWS = {events.CATALOGUE: events.CatalogueRows, events.ROUND: events.RowsRound, events.HANDED_IN: events.RowsHandIn}
-_PAIR = {events.ROUND: events.PairRound, events.VISIT: events.PairRound, events.HANDED_IN: events.PairHandIn}
+_PAIR = {
+    events.ROUND: events.PairRound, events.VISIT: events.PairRound, events.COINS: events.CoinBlock,
+    events.HANDED_IN: events.PairHandIn,
+}  # fmt: skip
 _DECODERS: dict[bool, dict[str, msgspec.json.Decoder[Any]]] = {
     is_pair: {kind: msgspec.json.Decoder(record) for kind, record in {**_SHARED, **own}.items()}
     for is_pair, own in ((False, _ROWS), (True, _PAIR))

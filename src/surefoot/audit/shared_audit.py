@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from surefoot.audit.audit_report import Report
-from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.coins import CoinFairness
 from surefoot.audit.expected_heads import HeadSearch
 from surefoot.audit.guard_declarations import GUARDS
 from surefoot.audit.shard_auditor import ShardAuditor

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from surefoot.audit.bank_shard_checks import BankShardAuditor, frozen_banks
-from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.coins import BLOCK, CoinFairness
 from surefoot.audit.guard_checks import WRITTEN, predicted, unfair
 from surefoot.audit.guard_declarations import GuardDeclarations, read_guard
 from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
@@ -34,6 +34,7 @@ class SharedBank(SharedChain):
         self._entered = self._counted = 0
         self._income: list[tuple[int, MergedRound]] = []  # a heap of settled rounds with nothing at stake
         self.coins = CoinFairness()
+        self._commitments: dict[str, tuple[str, int]] = {}  # to secrets of coins: whose they are, and their block
 
     def _auditor(self, view: View) -> BankShardAuditor:
         return BankShardAuditor(view, self.expected)
@@ -46,6 +47,7 @@ class SharedBank(SharedChain):
         if len(lease.amounts) != len(self._banks) or not all(amount >= 0.0 for amount in lease.amounts):
             self.findings.add(event.number, "leases", "a lease must grant an amount of each metric, at least 0")
             return
+        self._check_commitments(event, shard, lease)
         shard.amounts, shard.frozen = tuple(lease.amounts), frozen_banks(self._banks, lease).banks
         for i, bank in enumerate(self._banks):
             leased = math.fsum(other.amounts[i] for other in self.shards.values() if other.amounts)
@@ -56,6 +58,17 @@ class SharedBank(SharedChain):
                 self.findings.add(event.number, "leases", text)
         if shard.auditor is not None and shard.auditor.waits_for == lease.number:
             shard.auditor.advance(frozen_banks(self._banks, lease))
+
+    def _check_commitments(self, event: Event, shard: AuditedShard, lease: events.Lease) -> None:
+        """An edge's coins follow from secrets that no other block has, from the block of its next round on."""
+        if lease.coins is None:
+            return
+        if lease.block != shard.handed_in // BLOCK:
+            text = f"block {shard.handed_in // BLOCK} of its coins is next, but the lease begins with {lease.block}"
+            self.findings.add(event.number, "block", text)
+        for block, commitment in enumerate(lease.coins, lease.block):
+            if self._commitments.setdefault(commitment, (lease.shard, block)) != (lease.shard, block):
+                self.findings.add(event.number, "block", f"block {block} of its coins has the secret of another block")
 
     def _take_handed_in(self, event: Event, given: events.PairHandIn) -> None:
         shard, problems = self.shards[given.shard], RoundProblems()

@@ -12,7 +12,7 @@ import msgspec
 
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.auditor import NEXT_MODES
-from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.coins import CoinFairness
 from surefoot.audit.declared_settings import faults
 from surefoot.audit.expected_heads import HeadSearch
 from surefoot.audit.findings import Findings

@@ -1,0 +1,173 @@
+"""The coins of a guard: whether each follows from a secret that was fixed before it, and whether they can be fair.
+
+Before the first coin of a block the chain holds the SHA-256 of a secret, of 16 to 64 bytes; once the block is over, the
+secret itself. The coin of a round is the top 53 bits of an 8-byte BLAKE2b, keyed with the secret, of the number of the
+round (8 bytes, big-endian) and the decision's id, or nothing where the experiment is sealed. A block covers 1,000
+rounds: of an edge, whose hub commits to its secrets in its leases, those whose numbers have the same thousands;
+otherwise the next ones after the commitment.
+
+Fairness is tested by bets that nobody wins against fair coins, on many ways of cheating at once. Each bet multiplies
+its wealth by a factor whose mean is 1 if the coin is uniform given all that came before: on the side
+(exp(r w U)/(1 - p + p exp(r w)), with w = 1, or w the sign of the newest reward beside their mean), and on the draw
+itself (1 + r f(draw), f a cosine, or the product of this draw's cosine and the last one's). Their average is a
+martingale, so with fair coins it ever reaches 1/LEVEL with probability LEVEL at most (Ville), however long one looks.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.findings import Findings
+from surefoot.journal.events import Event
+from surefoot.rounds import events
+
+BLOCK = 1000  # rounds
+LEVEL = 1e-6
+LIMIT = math.log(1.0 / LEVEL)
+SIDE_RATES = np.array([-1.0, -0.3, -0.1, -0.03, 0.03, 0.1, 0.3, 1.0])
+# Below 1 in size, so that no bet can lose all and 1 + r f stays above 0.
+DRAW_RATES = np.array([-0.9, -0.3, -0.1, -0.03, 0.03, 0.1, 0.3, 0.9])
+WAVES = np.pi * np.array([1.0, 2.0, 3.0, 4.0])
+
+
+@dataclass
+class CommittedBlock:
+    """A block of coins; its rounds are kept until its secret can be compared with them.
+
+    first: the round that is decided next when the block begins
+    coins: event, round, what the coin is drawn of beside that, and the coin
+    """
+
+    commitment: str
+    first: int
+    coins: list[tuple[int, int, str, float]] = field(default_factory=list)
+    is_revealed: bool = False
+
+
+class CommittedCoins:
+    """Every block of a guard's coins, and the lease that commits to them where the chain is an edge's."""
+
+    def __init__(self, findings: Findings, tally: AuditCounts, *, is_sealed: bool) -> None:
+        self._findings, self._tally, self._is_sealed = findings, tally, is_sealed
+        self._blocks: dict[int, CommittedBlock] = {}
+        self.lease: events.Lease | None = None
+
+    def take(self, event: Event, record: events.CoinBlock) -> None:
+        """A block begins, and others are revealed."""
+        for number, secret in record.revealed:
+            self._reveal(event, number, secret)
+        if record.commitment is None:
+            return
+        if any(block.commitment == record.commitment for block in self._blocks.values()):
+            self._findings.add(
+                event.number, "block", "a block of coins must have a secret of its own, but has another's"
+            )
+        self._blocks[event.number] = CommittedBlock(record.commitment, self._tally.decisions + 1)
+        self._tally.coin_blocks += 1
+
+    def _reveal(self, event: Event, number: int, secret: str) -> None:
+        block, data = self._blocks.get(number), _from_hex(secret)
+        if block is None:
+            self._findings.add(event.number, "secret", f"event {number} began no block of coins")
+        elif hashlib.sha256(data).hexdigest() != block.commitment or not 16 <= len(data) <= 64:
+            text = f"the secret revealed is not the one that event {number} commits to, of 16 to 64 bytes"
+            self._findings.add(event.number, "secret", text)
+        else:
+            for drawn_at, round_, decision_id, draw in block.coins:
+                if draw != coin_of(data, round_, decision_id):
+                    text = f"the secret of its block, revealed in event {event.number}, gives another coin"
+                    self._findings.add(drawn_at, "draw", text)
+            self._tally.coins_recomputed += len(block.coins)
+            self._tally.coins_hidden.pop(number, None)
+            block.is_revealed, block.coins = True, []
+
+    def draw(self, event: Event, record: events.PairRound) -> None:
+        """The coin of a round, which must be of a block that began before it and is not over."""
+        block = self._blocks.get(record.coins)
+        if (text := self._fault(block, record)) is not None:
+            self._findings.add(event.number, "block", f"the coin of round {record.round} {text}")
+        if block is not None and not block.is_revealed and record.draw is not None:
+            decision_id = "" if self._is_sealed else record.decision_id
+            block.coins.append((event.number, record.round, decision_id, record.draw))
+            self._tally.coins_hidden[record.coins] += 1
+
+    def _fault(self, block: CommittedBlock | None, record: events.PairRound) -> str | None:
+        if block is None:
+            return f"must follow from a secret that the chain commits to before, but event {record.coins} is no such"
+        if block.is_revealed:
+            return "is of a block whose secret was known"
+        leased = None if self.lease is None else self.lease.coins
+        if leased is None:
+            is_within = record.round < block.first + BLOCK
+        else:
+            assert self.lease is not None
+            is_within = _at(leased, record.round // BLOCK - self.lease.block) == block.commitment
+        return None if is_within else f"is not of the block that event {record.coins} began"
+
+
+def coin_of(secret: bytes, round_: int, decision_id: str) -> float:
+    """The coin that a secret gives."""
+    return uniform(hashlib.blake2b(round_.to_bytes(8) + decision_id.encode(), key=secret, digest_size=8).digest())
+
+
+def seeded_coin(seed: int, round_: int) -> float:
+    """The coin that the seed of a simulation gives."""
+    return uniform(hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest())
+
+
+def uniform(digest: bytes) -> float:
+    """The top 53 bits of 8 bytes, in [0, 1)."""
+    return float(int.from_bytes(digest) >> 11) * 2.0**-53
+
+
+def _from_hex(digits: str) -> bytes:
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        return b""
+
+
+def _at(commitments: Sequence[str], place: int) -> str | None:
+    return commitments[place] if 0 <= place < len(commitments) else None
+
+
+class CoinFairness:
+    """The wealth of every bet so far."""
+
+    def __init__(self) -> None:
+        self.coins, self.learner, self.expected = 0, 0, 0.0
+        self.most = -math.inf  # the largest evidence so far, as the logarithm of the average wealth
+        self._sides, self._draws = np.zeros((2, SIDE_RATES.size)), np.zeros((WAVES.size + 1, DRAW_RATES.size))
+        self._last_wave, self._luck = 0.0, 0.0
+        self._rewards, self._mean = 0, 0.0
+
+    def rewarded(self, reward: float) -> None:
+        """A reward that the next coin must not depend on."""
+        self._rewards += 1
+        self._luck = float(np.sign(reward - self._mean)) if self._rewards > 1 else 0.0
+        self._mean += (reward - self._mean) / self._rewards
+
+    def toss(self, share: float, draw: float, is_learner: bool) -> bool:
+        """Take a coin in; true where it is the first that fair ones would not have led to."""
+        self.coins += 1
+        self.learner += is_learner
+        self.expected += share
+        stakes = np.outer((1.0, self._luck), SIDE_RATES)
+        self._sides += stakes * is_learner - np.log1p(share * np.expm1(stakes))
+        waves = np.cos(WAVES * draw)
+        self._draws += np.log1p(np.outer(np.append(waves, waves[0] * self._last_wave), DRAW_RATES))
+        self._last_wave = float(waves[0])
+        return self._is_news()
+
+    def _is_news(self) -> bool:
+        every: Vector = np.concatenate((self._sides.ravel(), self._draws.ravel()))
+        top = float(every.max())
+        evidence = top + math.log(float(np.exp(every - top).mean()))
+        is_news = evidence >= LIMIT > self.most
+        self.most = max(self.most, evidence)
+        return is_news
