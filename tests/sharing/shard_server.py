@@ -51,7 +51,7 @@ def paid_by_guard(decision_id: str, action: int) -> float:
     return float(rng.random() < MEANS[action])
 
 
-def told(answer: Answer | Answer) -> str:
+def told(answer: Answer) -> str:
     return f"{answer.decision_id} {answer.round} {answer.action} {answer.source}"
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from surefoot.sharing.hub import Hub
 from typer.testing import CliRunner
 
 import surefoot
@@ -13,7 +12,8 @@ from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, create_shared, fork
 from surefoot.experiment.restore import restore
-from tests.sharing.experiments import NAME, GuardFleet, World
+from surefoot.sharing.hub import Hub
+from tests.sharing.experiments import NAME, GuardFleet, GuardWorld
 from tests.sharing.shards import SETTINGS
 
 OPS = ("--by", "ops", "--reason", "the disk died")
@@ -23,7 +23,7 @@ OPS = ("--by", "ops", "--reason", "the disk died")
 def folder(tmp_path: Path) -> Path:
     """A hub with an experiment that two shards share, and one that has its own ledger."""
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
-        fleet, world = GuardFleet(tmp_path, hub), World(1)
+        fleet, world = GuardFleet(tmp_path, hub), GuardWorld(1)
         for shop in (fleet.join("a"), fleet.join("b")):
             world.play(shop, 12)
             shop.leases.renew()
@@ -89,20 +89,24 @@ def test_a_hub_is_listed_as_shared(folder: Path) -> None:
     assert (shop["name"], shop["policy"], shop["mode"], shop["shards"]) == (NAME, "Guard", "guarded", 2)
     with surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
         hub_of = Hub(hub, NAME, lambda: 1e9)
-        told = hub_of.look(lambda it: (it.policy.rounds, len(it.policy.pending), *it.pot, *it.leased))
-    assert (shop["rounds"], shop["pending"], shop["pot"], shop["leased"]) == told
+        told = hub_of.look(lambda state, _: (state.coordinator.policy.rounds, len(state.coordinator.policy.pending)))
+        amounts = hub_of.look(lambda state, _: (state.coordinator.pot.totals(), state.coordinator.leased))
+    assert (shop["rounds"], shop["pending"]) == told
+    assert (shop["pots"], shop["leased"]) == tuple({"reward": one[0]} for one in amounts)
     assert told[0] > 0
 
 
 def test_the_status_of_a_hub_has_its_shards_their_leases_and_the_sum(folder: Path) -> None:
     with surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
         hub_of = Hub(hub, NAME, lambda: 1e9)
-        hub_of.leases.hub.lose("b", reason="its machine is gone")
-        told = hub_of.look(lambda it: (it.pot[0], {name: m.amounts for name, m in it.members.all.items()}))
+        hub_of.lose("b", reason="its machine is gone")
+        members = hub_of.look(lambda state, _: state.coordinator.members.all)
+        total = hub_of.look(lambda state, _: state.coordinator.pot.totals())
     found = json.loads(command("experiment", "status", folder / "hub.db", NAME, "--json").stdout)
-    assert found["pot"] == told[0]
-    assert {one["name"]: one["amount"] for one in found["members"]} == {name: one[0] for name, one in told[1].items()}
-    assert sum(one["amount"] for one in found["members"]) == pytest.approx(found["leased"])
+    assert found["pots"] == {"reward": total[0]}
+    amounts = {one["name"]: one["amounts"]["reward"] for one in found["members"]}
+    assert amounts == {name: one.amounts[0] for name, one in members.items()}
+    assert sum(amounts.values()) == pytest.approx(found["leased"]["reward"])
     assert [(one["name"], one["rounds"], one["lease"] > 1, one["is_away"]) for one in found["members"]] == [
         ("a", 12, True, False),
         ("b", 12, True, True),
@@ -120,7 +124,7 @@ def test_the_status_of_a_hub_that_shares_a_floor(tmp_path: Path) -> None:
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
         create_shared(hub, "shop", policy, mode="guarded", skew=1.0)
     found = json.loads(command("experiment", "status", tmp_path / "hub.db", "shop", "--json").stdout)
-    assert (found["pot"], found["leased"], found["members"], found["shards"]) == (20.0, 0.0, [], 0)
+    assert (found["pots"], found["leased"], found["members"], found["shards"]) == ({"reward": 20.0}, {"reward": 0.0}, [], 0)
     shown = command("experiment", "status", tmp_path / "hub.db", "shop")
     assert shown.exit_code == 0, shown.output
     assert "highest reward" not in shown.output

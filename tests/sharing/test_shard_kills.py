@@ -11,21 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.experiment.decoding import decode
-from surefoot.leases import GuardCoordinator
 
 from surefoot.audit import audit_shards
 from surefoot.journal import Journal, open_journal
-from surefoot.rounds import events
+from surefoot.rounds import decode
+from surefoot.rounds.events import REWARD, ROUND, PairRound, Reward, RowsRound
 from tests.experiment.killing import Notes
 from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.sharing.experiments import at
 from tests.sharing.shard_server import ALPHA, MEANS, NAME, RESERVE, THETA, begin_in, joined, live, rows_of
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.sharing.shard_server"])
 SHARDS = ("berlin", "lima", "tokyo")
-MADE: dict[str, Any] = {events.DECISION: events.DecisionRecord, events.GUARDED: events.Guarded}
-PAID: dict[str, Any] = {events.REWARD: events.RewardRecord, events.METRIC_REWARD: events.MetricReward}
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +74,16 @@ def stop_at_once(server: PostgresServer) -> None:
     server.ensure_postgres_running()
 
 
-def check_told(journal: Journal, notes: Notes) -> None:
+def check_told(journal: Journal, notes: Notes, kind: Any) -> None:
     """Whatever a caller was told is in the journal, as it was told, and once."""
     decided, paid = {}, set()
     for event in journal.read(NAME):
-        if event.kind in MADE:
-            found: Any = decode(event, MADE[event.kind])
+        if event.kind == ROUND:
+            found: Any = decode(event, kind)
             assert found.decision_id not in decided
             decided[found.decision_id] = f"{found.decision_id} {found.round} {found.action} {found.source}"
-        elif event.kind in PAID:
-            reward: Any = decode(event, PAID[event.kind])
+        elif event.kind == REWARD:
+            reward = decode(event, Reward)
             assert reward.refused is None
             paid.add(reward.decision_id)
     assert notes.got.items() <= decided.items()
@@ -93,17 +91,17 @@ def check_told(journal: Journal, notes: Notes) -> None:
     assert not notes.refused
 
 
-def least_slack(journals: dict[str, Journal]) -> float:
+def least_slack(journals: dict[str, Journal], kind: Any) -> float:
     """The least that the true means of all shards' rounds, in the order of their moments, lay above the floor."""
     rounds: list[tuple[float, str, int, Any]] = [
-        (event.time, shard, event.number, decode(event, MADE[event.kind]))
+        (event.time, shard, event.number, decode(event, kind))
         for shard, journal in journals.items()
         for event in journal.read(NAME)
-        if event.kind in MADE
+        if event.kind == ROUND
     ]
     slack = least = 0.0
     for *_, made in sorted(rounds, key=lambda entry: entry[:3]):
-        if isinstance(made, events.Guarded):
+        if isinstance(made, PairRound):
             slack += made.share * MEANS[1] + (ALPHA - made.share) * MEANS[0]
             least = min(least, slack + RESERVE)
             continue
@@ -113,14 +111,10 @@ def least_slack(journals: dict[str, Journal]) -> float:
     return least
 
 
-def _learned(it: Any) -> int:
-    return int(it.policy.bank_records[0].entered if isinstance(it, GuardCoordinator) else it.policy.ridge.count)
-
-
 def killed(
     server: PostgresServer, folder: Path, *, kills: int, crashes: int, seed: int, is_guard: bool = False
 ) -> None:
-    rng, hub = random.Random(seed), new_database(server)
+    rng, hub, kind = random.Random(seed), new_database(server), PairRound if is_guard else RowsRound
     with open_journal(hub) as place:
         begin_in(place, is_guard=is_guard)
     servers = Servers(hub, folder)
@@ -143,12 +137,12 @@ def killed(
         for shard, journal in journals.items():  # whoever comes next hands in what was left
             shop = joined(place, journal, shard)
             assert shop.leases.renew()
-            learned, leased, pot = at(shop, lambda it: (_learned(it), it.leased, it.pot))
+            learned, leased, pot = at(shop, lambda it: (it.pot.learned(), it.leased, it.pot.totals()))
             assert max(np.ravel(leased) - np.maximum(0.0, np.ravel(pot))) <= 0.0
         report = audit_shards(place, NAME, journals)
         for shard, journal in journals.items():
-            check_told(journal, servers.notes[shard])
-        least = least_slack(journals)
+            check_told(journal, servers.notes[shard], kind)
+        least = least_slack(journals, kind)
         for journal in journals.values():
             journal.close()
     findings = [list(one.findings) for one in (report.hub, *report.shards.values())]

@@ -353,9 +353,12 @@ class Hub:
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard (`Coordinator.lose` says when that is valid)."""
+        if not isinstance(reason, str) or not reason.strip() or not isinstance(by, str):
+            raise InputError(
+                "`reason` must be a text that says why nobody waits for the shard any more, and `by` one that says who, "
+                f"but got {reason=!r:.80} and {by=!r:.80}."
+            )
         record = Lost(shard=read_shard(shard), reason=reason, by=by)
-        if not reason.strip():
-            raise InputError("`reason` must say why nobody waits for the shard any more, but is empty.")
         self.prepare()
         now = self.now()
 
