@@ -21,9 +21,9 @@ from surefoot.experiment.export import row_rounds
 from surefoot.journal import open_journal
 from surefoot.journal.signatures import SigningKey, head_message
 from surefoot.reports.audit_page import as_html
-from tests.edge.edges import new_keys
 from tests.experiment.honest import CONSTRAINTS, played, safe
 from tests.experiment.tampering import load, save
+from tests.sharing.edges import new_keys
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ["dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1.0", "feature_bound=1.0"]
