@@ -1,4 +1,4 @@
-"""The audit stands alone: in an empty interpreter it brings records, the journal and errors, and nothing it checks."""
+"""The audit stands alone: in an empty interpreter it brings rounds, the journal and errors, and nothing it checks."""
 
 import subprocess
 import sys
@@ -10,13 +10,12 @@ print(*sorted(name for name in sys.modules if name.startswith("surefoot.")))
 """
 OWN = (
     "surefoot.audit",
-    "surefoot.record_format",
-    "surefoot.records",
+    "surefoot.rounds",
     "surefoot.journal",
     "surefoot.errors",
     "surefoot._lazy",
 )
-OF_THE_JOURNAL = {"surefoot.hints", "surefoot.ids", "surefoot.values"}
+OF_THE_JOURNAL = {"surefoot.hints", "surefoot.ids", "surefoot.values", "surefoot.version"}
 
 
 def test_the_audit_loads_nothing_that_it_checks() -> None:

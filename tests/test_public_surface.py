@@ -20,8 +20,6 @@ PACKAGES = (
     "surefoot.journal",
     "surefoot.journal.conformance",
     "surefoot.learners",
-    "surefoot.leases",
-    "surefoot.edge",
     "surefoot.linear",
     "surefoot.policies",
     "surefoot.policies.conformance",

@@ -9,8 +9,6 @@ PACKAGES = (
     "surefoot",
     "surefoot.policies",
     "surefoot.safety",
-    "surefoot.leases",
-    "surefoot.edge",
     "surefoot.linear",
     "surefoot.learners",
     "surefoot.experiment",

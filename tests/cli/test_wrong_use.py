@@ -14,7 +14,7 @@ import surefoot.experiment
 from surefoot.cli import main
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
-from surefoot.service.request_models import Name
+from surefoot.service.requests import Name
 from tests.journal.servers import new_database, running_server
 
 LINEAR = ("dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1", "feature_bound=1")

@@ -18,8 +18,8 @@ def policy_with(**extra: object) -> surefoot.SafeLUCB:
 def test_a_decision_by_the_declared_range_says_so() -> None:
     decision = policy_with(reward_range=(0.05, 1.0)).decide(ROWS, baseline=1)
     assert decision.source == "learner"
-    assert "range" in decision.certificate.explain()
     proof = decision.certificate.proof
+    assert "range" in proof.reason()
     names = [piece.fact.name for piece in proof.pieces]
     assert any("declared range" in name or "baseline" in name for name in names)
     lines = proof.explain().splitlines()
@@ -33,7 +33,7 @@ def test_a_decision_by_a_known_baseline_names_the_known_rewards() -> None:
     for _ in range(40):
         decision = policy.decide(ROWS[::-1], baseline=0, baseline_reward=0.3)
         if decision.source == "learner":
-            sentence = decision.certificate.explain()
+            sentence = decision.certificate.proof.reason()
             named |= {piece.fact.name for piece in decision.certificate.proof.pieces}
             assert all(f"the {piece.fact.name}" in sentence for piece in decision.certificate.proof.pieces)
         policy.observe(decision, 0.3)
@@ -48,8 +48,9 @@ def test_a_decision_by_the_set_alone_names_the_ellipsoid() -> None:
         policy.observe(decision, float(decision.features @ [0.6, 0.3] + 0.1 * rng.normal()))
     assert decision.source == "learner"
     assert [piece.fact.name for piece in decision.certificate.proof.pieces] == ["ellipsoid"]
+    assert decision.certificate.proof.reason() == "the ellipsoid"
     assert decision.certificate.explain().endswith(
-        "above the floor, by the ellipsoid; true with probability 1 - delta if what was declared is true."
+        "above the floor; true with probability 1 - delta if what was declared is true."
     )
 
 

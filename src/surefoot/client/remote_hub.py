@@ -171,6 +171,11 @@ class RemoteHub:
         -------
         Granted or None
             None where the edge leaves.
+
+        Raises
+        ------
+        ConfigError
+            If the service leases nothing to an edge that goes on.
         """
         with self._alone:
             last = {"is_ended": True, "leaves": hand_in.leaves, "sent": sent}
@@ -188,11 +193,38 @@ class RemoteHub:
         return False
 
     def set_mode(self, mode: ModeName, *, reason: str, by: str) -> NoReturn:
-        """Refuse: the mode is changed at the service."""
+        """Refuse: the mode is changed at the service.
+
+        Parameters
+        ----------
+        mode, reason, by
+            As in `Experiment.set_mode`.
+
+        Returns
+        -------
+        NoReturn
+            Nothing.
+
+        Raises
+        ------
+        ModeError
+            Always.
+        """
         raise ModeError("The mode of an edge is that of all shards: change it at the service.")
 
     def check_size(self, size: int) -> None:
-        """Raise where an event would be too large to be sent, and so keep all later ones from being sent."""
+        """Raise where an event would be too large to be sent, and so keep all later ones from being sent.
+
+        Parameters
+        ----------
+        size : int
+            Its bytes, at most.
+
+        Raises
+        ------
+        InputError
+            If it is.
+        """
         if size > self.event_bytes:
             raise InputError(
                 f"A decision at the edge must take at most {self.event_bytes:,} bytes in the service's journal, but "

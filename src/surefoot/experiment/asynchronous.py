@@ -91,6 +91,11 @@ class AsyncExperiment:
         -------
         Answer
             The decision as the journal holds it.
+
+        Raises
+        ------
+        SurefootError
+            If the request is refused; nothing was decided.
         """
         result: Answer | SurefootError = (await self._put(self.decisions, [ask]))[0]
         if isinstance(result, SurefootError):

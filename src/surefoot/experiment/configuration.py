@@ -53,6 +53,31 @@ class Configuration:
 
     `Experiment.create` takes one in place of a policy; `read_configuration` reads one from its file, and
     `surefoot.replay.configuration_of` makes one from a log.
+
+    Attributes
+    ----------
+    policy, alpha, delta, noise, ridge, theta_bound, feature_bound, radius, exploration
+        The policy and its settings; None leaves one to the policy.
+    baseline_reward, reward_floor : float
+        The baseline's mean reward, and the least that it is declared to be.
+    actions, baseline, action_features
+        The names of the actions, today's among them (None where it changes), and features of each where there are any.
+    encoder : Encoder
+        How a context becomes numbers.
+    reward_bounds, reward_window, default_reward
+        Of rewards, as in `Experiment.create`.
+    doubt : str
+        What in the log spoke against a linear model.
+
+    Examples
+    --------
+    >>> from surefoot.experiment.configuration import configuration_in
+    >>> numbers = {"alpha": 0.1, "delta": 0.01, "noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> numbers |= {"baseline_reward": 0.3, "reward_floor": 0.0}
+    >>> lines = [f"{name} = {value}" for name, value in numbers.items()]
+    >>> lines += ["policy = 'LUCB'", "[actions]", "names = ['blue', 'red']", "baseline = 'blue'"]
+    >>> configuration_in(chr(10).join(lines)).actions
+    ('blue', 'red')
     """
 
     policy: str
@@ -100,7 +125,20 @@ class Configuration:
         return self.actions.index(self.baseline)
 
     def rows(self, context: Mapping[str, Any] | None = None, *, is_stored: bool = False) -> Matrix:
-        """The feature rows of one context, in the order of `actions`; one that `is_stored` was taken before."""
+        """The feature rows of one context, in the order of `actions`.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Its values by name.
+        is_stored : bool
+            Whether it was taken before, and is not refused any more.
+
+        Returns
+        -------
+        ndarray of shape (actions, dim)
+            The rows.
+        """
         phi = self.phi
         return phi() if isinstance(phi, OneHot) else phi(self.encoder.encode_one(context or {}, is_stored=is_stored))
 
@@ -137,7 +175,22 @@ class Configuration:
     def arguments(self, request: Mapping[str, Any], *, is_stored: bool = False) -> dict[str, Any]:
         """The arguments of `decide` for a request that brings a context, with rows, names and baseline.
 
-        Where it names actions, they are those that are offered in this round. One that `is_stored` was taken before.
+        Parameters
+        ----------
+        request : mapping
+            The request; where it names actions, they are those that are offered in this round.
+        is_stored : bool
+            Whether it was taken before, and is not refused any more.
+
+        Returns
+        -------
+        dict
+            The arguments.
+
+        Raises
+        ------
+        InputError
+            If it names no baseline where one is needed.
         """
         names = list(self.actions) if request.get("actions") is None else list(request["actions"])
         places = [self._place(name) for name in names]
@@ -159,7 +212,13 @@ class Configuration:
         return self.actions.index(name)
 
     def refuse_doubt(self) -> None:
-        """Raise where the log spoke against the model that the policy's promise rests on."""
+        """Raise where the log spoke against the model that the policy's promise rests on.
+
+        Raises
+        ------
+        AssumptionError
+            If it did, and the policy keeps a floor.
+        """
         if self.doubt and self.policy != UNGUARDED:
             raise AssumptionError(not_linear(self.doubt, self.policy, self.alpha, self.delta, self.reward_bounds))
 
@@ -186,7 +245,23 @@ class Configuration:
         return "\n".join(lines) + "\n"
 
     def write(self, path: str | Path) -> Path:
-        """Write the file, whole or not at all; one that exists is left alone."""
+        """Write the file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that does not exist yet.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        ConfigError
+            If it exists.
+        """
         place = Path(path)
         if place.exists():
             raise ConfigError(f"`{place}` must not exist yet, but it does. Remove it first, or choose another name.")

@@ -130,7 +130,8 @@ class Experiment:
             that nobody confirms counts at its worst until somebody does. Less time than any reward takes: a `void` that
             comes later may follow from rewards, so it counts the round at its worst and raises the alarm (SafeLUCB
             without a window). by: who creates it. origin: what `surefoot.experiment.fork` says of where the history
-            came from. feature_names: what the features of a row, or the arms, are called.
+            came from. feature_names: what the features of a row, or the arms, are called. reward_unit: what rewards
+            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR".
 
         Returns
         -------
@@ -358,31 +359,90 @@ class Experiment:
         return _or_raise(self.decide_asks([ask])[0])
 
     def read(self, request: Mapping[str, Any], *, is_fallback: bool = False, by: str = "") -> Ask:
-        """Check the form of a request, before anything is locked; the policy checks its content."""
+        """Check the form of a request, before anything is locked; the policy checks its content.
+
+        Parameters
+        ----------
+        request : mapping
+            The arguments of `decide` by name.
+        is_fallback, by : bool and str
+            Of `book`.
+
+        Returns
+        -------
+        Ask
+            For `decide_asks`.
+        """
         ask = self.kind.read(request, is_fallback=is_fallback, by=by)
         if self.leases is not None:
             self.leases.hub.check_size(ask.size)
         return ask
 
     def read_or_error(self, request: Mapping[str, Any]) -> Ask | SurefootError:
-        """The same, or the error instead of raising it."""
+        """The same, or the error instead of raising it.
+
+        Parameters
+        ----------
+        request : mapping
+            The arguments of `decide` by name.
+
+        Returns
+        -------
+        Ask or SurefootError
+            For `decide_asks`.
+        """
         try:
             return self.read(request)
         except SurefootError as error:
             return error
 
     def read_rewards(self, decision_id: str, value: Any) -> tuple[str, dict[str, float], Any]:
-        """A decision's id, its rewards by metric, and how they were sent."""
+        """Check the form of a reward.
+
+        Parameters
+        ----------
+        decision_id, value
+            As in `reward`.
+
+        Returns
+        -------
+        tuple
+            The id, the rewards by metric, and how they were sent: for `submit_rewards`.
+        """
         return read_id(decision_id), self.kind.read_rewards(value), value
 
     def decide_asks(self, asks: Sequence[Ask | SurefootError]) -> list[Answer | SurefootError]:
-        """`decide_all` of requests that have been read."""
+        """`decide_all` of requests that have been read.
+
+        Parameters
+        ----------
+        asks : sequence of Ask or SurefootError
+            What `read_or_error` returned.
+
+        Returns
+        -------
+        list of Answer or SurefootError
+            One per request.
+        """
         return self._transact(partial(_decide_all, asks), self._ask_keys(asks))
 
     def submit_asks(
         self, asks: Sequence[Ask | SurefootError], executor: Executor
     ) -> Future[list[Answer | SurefootError]]:
-        """The same as a future (`Journal.submit`): for `AsyncExperiment`."""
+        """The same as a future (`Journal.submit`): for `AsyncExperiment`.
+
+        Parameters
+        ----------
+        asks : sequence of Ask or SurefootError
+            What `read_or_error` returned.
+        executor : Executor
+            Threads, for a journal without any of its own.
+
+        Returns
+        -------
+        Future
+            Of one answer per request.
+        """
         return self._submit(partial(_decide_all, asks), self._ask_keys(asks), executor)
 
     def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
@@ -421,7 +481,20 @@ class Experiment:
     def submit_rewards(
         self, read: Sequence[tuple[str, dict[str, float], Any]], executor: Executor
     ) -> Future[list[Receipt]]:
-        """`reward_all` of rewards that have been read, as a future."""
+        """`reward_all` of rewards that have been read, as a future.
+
+        Parameters
+        ----------
+        read : sequence of tuple
+            What `read_rewards` returned.
+        executor : Executor
+            Threads, for a journal without any of its own.
+
+        Returns
+        -------
+        Future
+            Of one receipt per reward.
+        """
         return self._submit(partial(_reward_all, read), self._reward_keys([one[0] for one in read]), executor)
 
     def abandon(self, decision_id: str, *, reason: str = "", by: str = "") -> bool:
@@ -734,7 +807,18 @@ class Experiment:
         return self._state
 
     def look(self, at: Callable[[State], T]) -> T:
-        """Read something off the state at the journal's head; `at` must not change it."""
+        """Read something off the state at the journal's head.
+
+        Parameters
+        ----------
+        at : callable
+            Is given the state, and must not change it.
+
+        Returns
+        -------
+        object
+            What `at` returned.
+        """
         try:
             return self._journal.transact(self.name, lambda transaction: at(self._synced(transaction)))
         except JournalReadOnlyError:
@@ -742,7 +826,18 @@ class Experiment:
                 return at(self._synced(self._journal.view(self.name)))
 
     def transact(self, act: Callable[[Turn], T]) -> T:
-        """Work alone on the true head; what it writes is durable when this returns."""
+        """Work alone on the true head; what is written is durable when this returns.
+
+        Parameters
+        ----------
+        act : callable
+            Is given a `Turn`.
+
+        Returns
+        -------
+        object
+            What `act` returned.
+        """
         return self._journal.transact(self.name, partial(self._work, act, True))
 
     def _transact(self, act: Callable[[Turn], T], keys: Sequence[str] = (), *, closes: bool = True) -> T:

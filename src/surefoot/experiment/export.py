@@ -41,10 +41,38 @@ def export(
     format: str | None = None,  # noqa: A002
     metric: str | None = None,
 ) -> int:
-    """Write every decision of an experiment with its reward to a file, and return the number of rows.
+    """Write every decision of an experiment with its reward to a file.
 
-    The format is the file's suffix unless it is given. DSJSON holds only decisions whose reward is learned; of a guard
-    with several metrics the reward is its only floor, or the `metric` that is named.
+    Parameters
+    ----------
+    journal, name : Journal and str
+        The experiment.
+    path : Path
+        The file.
+    format : {"parquet", "csv", "dsjson"}, optional
+        By default what the file's suffix says. DSJSON holds only decisions whose reward is learned.
+    metric : str, optional
+        Of a guard with several metrics, the one that is the reward of a line of DSJSON; its only floor by default.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such format or metric, or nowhere to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import surefoot
+    >>> journal = surefoot.open_journal("memory:")
+    >>> shop = surefoot.Experiment.create(journal, "shop", surefoot.UCB(arms=2))
+    >>> answer = shop.decide(baseline=0)
+    >>> export(journal, "shop", Path(tempfile.mkdtemp()) / "decisions.csv")
+    1
     """
     chosen = (format or path.suffix.lstrip(".")).lower()
     chosen = {"json": "dsjson", "jsonl": "dsjson"}.get(chosen, chosen)

@@ -42,6 +42,14 @@ def delete(journal: Journal, name: str, *, by: str, reason: str, clock: Callable
         If there is no such experiment.
     JournalBusyError
         If it is written to all the time; nothing has changed.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> journal = surefoot.open_journal("memory:")
+    >>> shop = surefoot.Experiment.create(journal, "shop", surefoot.UCB(arms=2))
+    >>> delete(journal, "shop", by="ada", reason="it was a trial").number, journal.names()
+    (1, [])
     """
     _check_removable(journal, name, by, reason)
     return _remove(journal, lambda head: Tombstone(name, *head, by, reason), lambda: journal.head(name), clock)
@@ -81,6 +89,15 @@ def archive(
     -----
     A call that fails removes the file only while the journal still has the experiment. Where that is gone, or the
     journal cannot be asked, the file stays, and a note of the exception says so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import surefoot
+    >>> journal, file = surefoot.open_journal("memory:"), Path(tempfile.mkdtemp()) / "shop.journal"
+    >>> shop = surefoot.Experiment.create(journal, "shop", surefoot.UCB(arms=2))
+    >>> archive(journal, "shop", file, by="ada", reason="it is over") == surefoot.open_journal(file).head("shop")
+    True
     """
     _check_removable(journal, name, by, reason)
     check_new_file(file, "An archive")

@@ -51,6 +51,14 @@ def restore(
     ConfigError
         If something is lost or nothing is known, and that was not accepted; if shards meet there; or nobody answers
         for it.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> copy = surefoot.open_journal("memory:")
+    >>> shop = surefoot.Experiment.create(copy, "shop", surefoot.UCB(arms=2), mode="guarded")
+    >>> restore(copy, by="ada", reason="the disk failed", accept_loss=True), shop.status().mode
+    ({}, 'paused')
     """
     if not by.strip() or not reason.strip():
         raise ConfigError("`by` and `reason` must say who restores the journal, and why: an auditor will ask.")

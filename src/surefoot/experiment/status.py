@@ -7,12 +7,13 @@ up of the ledger, and whenever somebody looks, lies within what the set allows f
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.experiment.counts import Counts
 from surefoot.journal import View
 from surefoot.linear.ellipsoid import Ball, newest_set
 from surefoot.policies import Guard
@@ -30,7 +31,9 @@ from surefoot.sharing.pots import Pot
 if TYPE_CHECKING:
     from surefoot.experiment.state import State
 
-Interval: TypeAlias = tuple[float, float]
+# nan where it is not known, which JSON writes as null.
+Known: TypeAlias = Annotated[float, msgspec.Meta(extra_json_schema={"type": ["number", "null"]})]
+Interval: TypeAlias = tuple[Known, Known]
 GUARD_CONFIDENCE = 0.95  # of `core/lift.hpp`
 MOST_LOSSES = 200  # that are looked up, the newest
 STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
@@ -120,9 +123,9 @@ class Lift(msgspec.Struct, frozen=True):
     """
 
     metric: str
-    estimate: float
-    low: float
-    high: float
+    estimate: Known
+    low: Known
+    high: Known
     decisions: int
     confidence: float
     kind: MetricKind = "floor"
@@ -238,12 +241,12 @@ class MetricStatus(msgspec.Struct, frozen=True):
 
     kind: MetricKind
     alpha: float
-    bank: float
-    learner_mean: float
-    baseline_mean: float
-    lift: float
-    lift_low: float
-    lift_high: float
+    bank: Known
+    learner_mean: Known
+    baseline_mean: Known
+    lift: Known
+    lift_low: Known
+    lift_high: Known
 
 
 class GuardStatus(msgspec.Struct, frozen=True):
@@ -261,6 +264,8 @@ class GuardStatus(msgspec.Struct, frozen=True):
         The metric that allows least.
     metrics : dict of str to MetricStatus
         Where each metric stands.
+    differing_rounds : int
+        Rounds in which the proposal was another action than the baseline's; the others are the baseline's, by any coin.
     visits, open_units : int
         Visits of units after their first, and units whose window is open.
 
@@ -278,11 +283,12 @@ class GuardStatus(msgspec.Struct, frozen=True):
     allowed: float
     binds: str
     metrics: dict[str, MetricStatus]
+    differing_rounds: int
     visits: int
     open_units: int
 
 
-def guard_status(guard: Guard, visits: int) -> GuardStatus:
+def guard_status(guard: Guard, counts: Counts) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
     gate = certified(names, guard.step_settings.metrics, guard._books.snapshot, 0.0, False)
@@ -305,7 +311,8 @@ def guard_status(guard: Guard, visits: int) -> GuardStatus:
             )
             for name, metric in guard.metrics.items()
         },
-        visits=visits,
+        differing_rounds=counts.differing_rounds,
+        visits=counts.visits,
         open_units=len(guard.units),
     )
 
@@ -322,8 +329,8 @@ class Status(msgspec.Struct, frozen=True):
     ----------
     name, policy, mode : str
         The experiment, its policy, and who may play.
-    allowed_modes, description : list and str
-        What it can go over to, and what it is about.
+    allowed_modes, description, reward_unit : list, str and str
+        What it can go over to, what it is about, and what rewards are counted in, if that was said.
     events, head_hash, time : int, str and float
         Number, hash and time of the newest event.
     rounds, learner_rounds, baseline_rounds : int
@@ -397,11 +404,11 @@ class Status(msgspec.Struct, frozen=True):
     fallback_rounds: int
     learner_share: float
     allowed_share: float
-    floor: float
-    guaranteed: float
-    margin: float
-    proposed_margin: float
-    worst_margin: float
+    floor: Known
+    guaranteed: Known
+    margin: Known
+    proposed_margin: Known
+    worst_margin: Known
     worst_round: int
     pending: int
     waiting: int
@@ -412,9 +419,9 @@ class Status(msgspec.Struct, frozen=True):
     learned: int
     defaults: int
     abandoned: int
-    total_reward: float
-    estimated_reward: float
-    estimated_baseline: float
+    total_reward: Known
+    estimated_reward: Known
+    estimated_baseline: Known
     refused: dict[Reason, int]
     is_refuted: bool
     alarm: str | None
@@ -423,7 +430,7 @@ class Status(msgspec.Struct, frozen=True):
     alarm_responses: tuple[Response, ...]
     restarts: int
     promise_round: int
-    debt: float
+    debt: Known
     voided: int = 0
     head_hash: str = ""
     unconfirmed: int = 0
@@ -433,6 +440,7 @@ class Status(msgspec.Struct, frozen=True):
     surplus_interval: Interval = NOTHING.surplus
     allowed_modes: tuple[ModeName, ...] = ()
     description: str = ""
+    reward_unit: str = ""
 
 
 def status_of(name: str, state: "State") -> Status:
@@ -444,7 +452,7 @@ def status_of(name: str, state: "State") -> Status:
     guard, known = None, earnings_of(policy)
     lift = known.lift
     if isinstance(policy, Guard):
-        guard = guard_status(policy, counts.visits)
+        guard = guard_status(policy, counts)
         lift = guard_lift(policy, counts.learner_rounds)
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else counts.newest_margin
@@ -501,6 +509,7 @@ def status_of(name: str, state: "State") -> Status:
         surplus_interval=surplus,
         allowed_modes=NEXT_MODES[state.mode],
         description=state.created.description,
+        reward_unit=state.created.reward_unit,
     )
 
 
@@ -521,12 +530,25 @@ def _answer(state: "State") -> Response | None:
 class ShardStatus(msgspec.Struct, frozen=True):
     """One shard, as the hub knows it.
 
-    lease:         how many it has had
-    amounts:       what it may lose under the present one, by metric
-    rounds:        handed in so far
-    waiting:       of these, not merged, since others have not come as far
-    through:       every round that it decided before is handed in
-    is_away:       nobody waits for it: it has left, or `lost_by` said so, for the reason `lost`
+    Attributes
+    ----------
+    name : str
+        The shard.
+    lease : int
+        How many leases it has had.
+    amounts : dict
+        What it may lose under the present one, by metric.
+    rounds, waiting : int
+        Rounds handed in so far, and those of them that are not merged, since others have not come as far.
+    through : float
+        Every round that it decided before is handed in.
+    is_away, lost, lost_by
+        Whether nobody waits for it: it has left, or somebody said so, with a reason.
+
+    Examples
+    --------
+    >>> ShardStatus("berlin", 3, {"reward": 2.5}, 40, 0, 1754000000.0, is_away=False).lost is None
+    True
     """
 
     name: str
@@ -534,7 +556,7 @@ class ShardStatus(msgspec.Struct, frozen=True):
     amounts: dict[str, float]
     rounds: int
     waiting: int
-    through: float
+    through: Known
     is_away: bool
     lost: str | None = None
     lost_by: str = ""
@@ -543,13 +565,33 @@ class ShardStatus(msgspec.Struct, frozen=True):
 class HubStatus(msgspec.Struct, frozen=True):
     """What is known where shards meet, after the newest event; of a shard that cannot reach it, of that one alone.
 
-    rounds, pending: of all shards, as far as they are merged; of these, without a reward that is learned
-    shards:          that are there: neither lost nor gone
-    pots, leased:    what may be lost in all, and what is leased of it, by metric; none where the hub does not answer
-    lift:            over the rounds of all shards, where a shard's own status is about its newest lease
-    members:         every shard that has joined
-    shard:           of the shard that was asked, its name
-    error:           why its lease was not renewed when that was last tried
+    Attributes
+    ----------
+    name, policy, mode, events, head_hash, time, alarm
+        As in `Status`, of the chain where the shards meet.
+    rounds, pending : int
+        Rounds of all shards, as far as they are merged, and those of them without a reward that is learned.
+    shards : int
+        How many are there: neither lost nor gone.
+    pots, leased : dict
+        What may be lost in all, and what is leased of it, by metric; empty where the hub does not answer.
+    members : tuple of ShardStatus
+        Every shard that has joined.
+    lift : Lift or None
+        Over the rounds of all shards; a shard's own status is about its newest lease.
+    shard, error : str or None
+        Of the shard that was asked, its name, and why its lease was not renewed when that was last tried.
+    is_shared : bool
+        Always true, to tell it from a `Status`.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> from surefoot.experiment import create_shared, read_status
+    >>> hub = surefoot.open_journal("memory:")
+    >>> create_shared(hub, "models", surefoot.Guard(alpha=0.1, delta=0.05), skew=1.0)
+    >>> read_status(hub, "models").shards
+    0
     """
 
     name: str

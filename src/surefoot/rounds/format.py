@@ -9,7 +9,6 @@ import re
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
-import numpy as np
 
 from surefoot.errors import JournalSchemaError
 from surefoot.journal import Event, canonical
@@ -104,6 +103,8 @@ def unpack(data: bytes, kind: type[T]) -> T:
 
 
 def _plain(value: Any) -> Any:
+    import numpy as np  # here, for a client reads records without it
+
     if isinstance(value, np.ndarray):
         packed = (value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes())
         return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(packed))
@@ -116,5 +117,7 @@ def _array(code: int, data: memoryview) -> Any:
     if code != ARRAY:
         raise msgspec.ValidationError(f"Unknown extension {code}.")
     dtype, shape, raw = msgspec.msgpack.decode(data, type=tuple[str, list[int], bytes])
+    import numpy as np
+
     # A copy, since an array over bytes is read-only.
     return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()
