@@ -38,7 +38,7 @@ def test_a_client_decides_and_rewards(address: str) -> None:
         assert client.reward("shop", "visit-1", 0.6).refused == "conflict"
         assert client.reward("shop", "nobody", 0.6).refused == "unknown"
         assert client.decide("shop", ROWS, baseline="red", decision_id="visit-1", context={"page": "home"}).is_repeat
-        assert client.decision("shop", "visit-1")["asked"]["context"] == {"page": "home"}
+        assert client.decision("shop", "visit-1")["round"]["request"]["context"] == {"page": "home"}
         assert client.experiment("shop")["rounds"] >= 1
 
 
@@ -130,8 +130,8 @@ def test_a_learners_decision_that_was_not_heard_of_is_moved_to_the_baseline(addr
         assert client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure").action_id == "small"
         assert client.reward("shop", "unsure", 0.25).is_accepted
         assert client.flush(20)
-        found = client.decision("shop", "unsure")
-        assert (found["is_fallback"], found["is_voided"], found["source"]) == (False, True, "baseline")
+        found = client.decision("shop", "unsure")["answer"]
+        assert ("is_fallback" in found, found["is_voided"], found["source"]) == (False, True, "baseline")
         after = client.experiment("shop")
         assert [after[name] - before[name] for name in ("rounds", "voided", "rewards")] == [1, 1, 1]
         assert after["learner_rounds"] == before["learner_rounds"]
@@ -157,15 +157,15 @@ def test_what_was_played_instead_is_said_now_or_when_the_service_is_back(address
     with Client(address, timeout=0.3, transport=way) as client:
         for name in ("now", "later"):
             assert client.decide("shop", EASY, baseline_reward=0.2, decision_id=name).source == "learner"
-        assert client.void("shop", "now", reason="it was sold out").is_moved
-        assert not client.void("shop", "now", "small").is_moved
+        assert not client.void("shop", "now", reason="it was sold out").is_repeat
+        assert client.void("shop", "now", "small").is_repeat
         way.is_down = True
         assert client.void("shop", "later", "middle").is_queued
         way.is_down = False
         # The reward must not overtake the word about its round: after it, that would be refused.
         assert client.reward("shop", "later", 0.5).is_queued
         assert client.flush(20)
-        assert client.decision("shop", "later")["action_id"] == "middle"
+        assert client.decision("shop", "later")["answer"]["action_id"] == "middle"
         assert not client.later.refused
         with pytest.raises(ServiceError) as caught:
             client.void("shop", "later", "large")
@@ -176,8 +176,8 @@ def test_an_asynchronous_client_says_what_was_played_instead_too(address: str) -
     async def visit() -> None:
         async with AsyncClient(address, timeout=10) as client:
             made = await client.decide("shop", EASY, baseline_reward=0.2)
-            assert (await client.void("shop", made.decision_id, "middle")).is_moved
-            assert (await client.decision("shop", made.decision_id))["is_voided"]
+            assert not (await client.void("shop", made.decision_id, "middle")).is_repeat
+            assert (await client.decision("shop", made.decision_id))["answer"]["is_voided"]
         async with AsyncClient(NOBODY, timeout=0.05) as away:
             assert (await away.void("shop", "visit")).is_queued
             await away.close(0.0)

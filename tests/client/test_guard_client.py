@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.client import AsyncClient, Client, GuardDecision, ServiceError
+from surefoot.client import Answer, AsyncClient, Client, ServiceError
 from surefoot.errors import InputError
 from surefoot.service.settings import Settings
 from tests.client.test_client import NOBODY, _Flaky
@@ -72,17 +72,21 @@ def test_an_async_client_of_a_guard_does_the_same(address: str) -> None:
 def test_where_nobody_answers_the_baseline_is_played_with_certainty() -> None:
     with Client(NOBODY, timeout=0.05) as client:
         made = client.decide("models", baseline={"model": "big"}, proposal=SMALL, unit="ann", decision_id="alone")
-        told = GuardDecision("alone", {"model": "big"}, "baseline", 1.0, 0.0, "ann", is_held=True, is_fallback=True)
-        assert {**_fields(made), "explanation": ""} == _fields(told)
+        assert made == Answer(
+            decision_id="alone",
+            action={"model": "big"},
+            source="baseline",
+            unit="ann",
+            explanation=made.explanation,
+            is_held=True,
+            is_fallback=True,
+        )
+        assert made.probability == 1.0
         assert client.reward("models", "alone", {"quality": 0.5}).is_queued
         assert len(client.later) == 2
         with pytest.raises(InputError, match="baseline"):
             client.decide("models", baseline=None, proposal=SMALL)
         client.close(0.0)
-
-
-def _fields(decision: GuardDecision) -> dict[str, object]:
-    return {name: getattr(decision, name) for name in decision.__struct_fields__}
 
 
 def test_a_round_that_was_played_alone_is_booked_when_the_service_is_back(address: str) -> None:
@@ -94,7 +98,7 @@ def test_a_round_that_was_played_alone_is_booked_when_the_service_is_back(addres
         assert client.reward("several", "outage", {"quality": 0.5, "cost": 0.5}).is_queued
         way.is_down = False
         assert client.flush(20)
-        found = client.decision("several", "outage")
+        found = client.decision("several", "outage")["answer"]
         assert (found["is_fallback"], found["source"], found["share"]) == (True, "baseline", 0.0)
         assert client.reward("several", "outage", {"quality": 0.5, "cost": 0.5}).is_repeat
         assert not client.later.refused
@@ -102,7 +106,7 @@ def test_a_round_that_was_played_alone_is_booked_when_the_service_is_back(addres
 
 @pytest.mark.parametrize(("experiment", "unit"), [("models", None), ("users", "bob")])
 def test_a_round_that_was_not_heard_of_keeps_its_coin(address: str, experiment: str, unit: str | None) -> None:
-    way, made = _Flaky(address), list[GuardDecision]()
+    way, made = _Flaky(address), list[Answer]()
     with Client(address, timeout=0.1, transport=way) as client:
         for n in range(40):
             way.loses_answers = 10**6
@@ -111,9 +115,9 @@ def test_a_round_that_was_not_heard_of_keeps_its_coin(address: str, experiment: 
             way.loses_answers = 0
             assert client.flush(20)
         assert {(one.action, one.is_fallback) for one in made} == {("big", True)}
-        found = [client.decision(experiment, one.decision_id) for one in made]
-        assert {one["is_voided"] for one in found if one["source"] == "learner"} == {True}
-        assert {one["is_voided"] for one in found if one["source"] == "baseline"} == {False}
+        found = [client.decision(experiment, one.decision_id)["answer"] for one in made]
+        assert {one["source"] for one in found} == {"learner", "baseline"}
+        assert all(one.get("is_voided", False) == (one["source"] == "learner") for one in found)
         assert all(one["probability"] == one["share"] for one in found if one["source"] == "learner")
         assert {one["action"] for one in found} == {"big"}
         assert client.reward(experiment, "u39", 1.0).is_accepted
@@ -122,9 +126,9 @@ def test_a_round_that_was_not_heard_of_keeps_its_coin(address: str, experiment: 
 
 def test_a_question_of_the_other_kind_is_raised_with_advice(address: str) -> None:
     with Client(address, timeout=10) as client:
-        with pytest.raises(ServiceError, match="send `actions` or a `catalogue`"):
+        with pytest.raises(ServiceError, match="`actions` must be given, or the `catalogue`"):
             client.decide("shop", baseline="blue", proposal="red")
-        with pytest.raises(ServiceError, match="send `baseline` and `proposal`"):
+        with pytest.raises(ServiceError, match="takes `baseline` and `proposal`, but got actions"):
             client.decide("models", ["blue", "red"])
         with pytest.raises(TypeError, match="clicks"):
-            client.decide("models", baseline=1, proposal=2, clicks=3)  # type: ignore[call-overload]
+            client.decide("models", baseline=1, proposal=2, clicks=3)

@@ -14,7 +14,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from surefoot.service import registry
-from surefoot.service.coefficients import Beliefs
+from surefoot.service.beliefs import Beliefs
 from surefoot.service.connections import Connections
 from surefoot.service.settings import Limits, Settings
 from tests.service.servers import ACTIONS, POLICY, Apart, create, running

@@ -52,7 +52,7 @@ def test_an_alarm_is_raised_answered_and_told_openly(shop: tuple[httpx.Client, P
     assert (refused.status_code, refused.json()["type"]) == (409, "/problems/alarm-conflict")
     assert client.post("/v1/experiments/shop/decisions/a/reward", json={"value": 7}).status_code == 200
     held = decide(client, "b")
-    assert (held["source"], held["certificate"]["margin"]) == ("baseline", None)
+    assert (held["source"], "margin" in held) == ("baseline", False)
     assert "the alarm is on" in held["explanation"]
     assert "A reward of 7 came in for round 1, but 0 to 1 was declared." in alarms_of(client)["refuted"]
     assert answer(client, "renew", "  ").status_code == 400
@@ -93,8 +93,8 @@ def test_a_decision_is_given_up_over_http_and_by_the_client(shop: tuple[httpx.Cl
     summary = client.get("/v1/experiments/shop").json()
     assert (summary["pending"], summary["waiting"], summary["held_up_by"]) == (3, 1, "a")
     path = "/v1/experiments/shop/decisions/{}/abandon"
-    told = client.post(path.format("a"), json={"reason": "lost"}).json()
-    assert told == {"decision_id": "a", "is_repeat": False, "head": told["head"]}
+    receipt = client.post(path.format("a"), json={"reason": "lost"}).json()
+    assert receipt == {"decision_id": "a", "head": receipt["head"]}
     assert client.post(path.format("a"), json={}).json()["is_repeat"]
     settled = client.post(path.format("c"), json={})
     assert (settled.status_code, settled.json()["type"]) == (409, "/problems/decision-settled")
@@ -103,8 +103,9 @@ def test_a_decision_is_given_up_over_http_and_by_the_client(shop: tuple[httpx.Cl
     assert (late.status_code, late.json()["type"]) == (409, "/problems/reward-abandoned")
     token = client.headers["authorization"].removeprefix("Bearer ")
     with Client(str(client.base_url), token=token) as caller:
-        told = caller.abandon("shop", "b")
-        assert told == {"decision_id": "b", "is_repeat": False, "head": told["head"]}
+        given_up = caller.abandon("shop", "b")
+        assert (given_up.decision_id, given_up.is_repeat) == ("b", False)
+        assert given_up.head is not None
     summary = client.get("/v1/experiments/shop").json()
     assert (summary["learned"], summary["abandoned"], summary["waiting"]) == (1, 2, 0)
 

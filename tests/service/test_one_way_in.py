@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from surefoot.service.app import create_app
-from surefoot.service.fast_path import FastPath
+from surefoot.service.handlers import Handlers
 from surefoot.service.routes.route_options import operations
 from surefoot.service.settings import Limits, Settings
 from surefoot.service.tokens import ROLES, TokenFile
@@ -83,7 +83,7 @@ def test_both_ways_give_the_same_answers(tmp_path: Path, monkeypatch: pytest.Mon
 
     for way in ("fast", "route"):
         if way == "route":
-            monkeypatch.setattr(FastPath, "answer", by_its_route)
+            monkeypatch.setattr(Handlers, "quick", by_its_route)
         database = str(tmp_path / f"{way}.journal")
         limits = Limits(body_bytes=4096)
         settings = Settings(database=database, tokens=str(tmp_path / "tokens"), limits=limits)

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from surefoot.client.calls import Actions, Call, Calls, RewardValue, pause
-from surefoot.rounds import Receipt
+from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.answers import EventHead
 
 T = TypeVar("T")
@@ -61,6 +61,21 @@ class AsyncClient:
         )
         self._teller: asyncio.Task[None] | None = None
         self._telling = asyncio.Lock()
+
+    async def decide(self, experiment: str, actions: Actions | None = None, **request: Any) -> Answer:
+        """Decide one round; without an answer in time, the baseline is played and booked later.
+
+        Parameters
+        ----------
+        experiment, actions, request
+            As in `Client.decide`.
+
+        Returns
+        -------
+        Answer
+            As there.
+        """
+        return await self._drive(self._calls.decide(experiment, actions, request))
 
     async def reward(self, experiment: str, decision_id: str, value: RewardValue) -> Receipt:
         """Send the reward of a decision; if the service cannot be reached, it waits.

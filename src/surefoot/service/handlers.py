@@ -167,9 +167,7 @@ def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | Non
 def _refusal(receipt: Receipt) -> Problem:
     """The problem that a refused reward is."""
     assert receipt.refused is not None
-    rule = ""
-    if receipt.refused == "out_of_range" and isinstance(receipt.value, dict):
-        rule = " A guard takes values within their declared bounds."
+    rule = " Values must be finite, of a guard within their declared bounds." if receipt.refused == "out_of_range" else ""
     detail = f"Decision {receipt.decision_id!r:.80} got {receipt.value!r:.200}.{rule}"
     return problem(REFUSED[receipt.refused], detail)
 
