@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surefoot.audit import audit
-from surefoot.audit.audit_text import as_markdown, promise
+from surefoot.audit.report import as_markdown, promise
 from surefoot.cli import main
 from surefoot.cli.commands import app
 from surefoot.cli.experiment import experiment

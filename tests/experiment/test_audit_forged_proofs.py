@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.audit.audit_text import promise
+from surefoot.audit.report import promise
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
 from tests.experiment.forging import LEAST, MOST, PROVED, RIDGE, Scene, honest, linear, refused

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import surefoot
 from surefoot.audit import audit, audit_journal
-from surefoot.audit.audit_text import ENCODED, cannot_show
+from surefoot.audit.report import ENCODED, cannot_show
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment import Experiment, fork

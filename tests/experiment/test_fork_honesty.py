@@ -8,7 +8,7 @@ import pytest
 
 import surefoot
 from surefoot.audit import audit
-from surefoot.audit.audit_text import rows
+from surefoot.audit.report import rows
 from surefoot.errors import ConfigError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment, fork
 from surefoot.experiment.fork import carried_rounds

@@ -13,11 +13,10 @@ import pytest
 
 from surefoot import Guard
 from surefoot.audit import Report, audit, audit_shards
-from surefoot.audit.audit_text import as_markdown, promise, verdict
+from surefoot.audit.bank import RebuiltBank, ramp_share
 from surefoot.audit.coins import CoinFairness, coin_of
-from surefoot.audit.guard_declarations import read_guard
-from surefoot.audit.rebuilt_bank import RebuiltBank
-from surefoot.audit.rebuilt_ramp import ramp_share
+from surefoot.audit.declarations import read_guard
+from surefoot.audit.report import as_markdown, promise, verdict
 from surefoot.experiment import Experiment, coins, create_shared
 from surefoot.journal import open_journal
 from surefoot.reports.audit_page import as_html

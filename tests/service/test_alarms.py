@@ -9,7 +9,7 @@ import pytest
 
 from surefoot import Client
 from surefoot.audit import audit
-from surefoot.audit.audit_text import as_markdown
+from surefoot.audit.report import as_markdown
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from surefoot.audit import ExpectedHead, audit, audit_journal
-from surefoot.audit.expected_heads import read_expected
+from surefoot.audit.chain import read_expected
 from surefoot.client import AsyncClient, Client
 from surefoot.errors import ConfigError, ReceiptError
 from surefoot.journal import Head, open_journal

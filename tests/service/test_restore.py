@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from surefoot.audit import ExpectedHead, audit, audit_journal
-from surefoot.audit.expected_heads import read_expected
+from surefoot.audit.chain import read_expected
 from surefoot.cli import main
 from surefoot.client import Client
 from surefoot.errors import ConfigError, JournalConflictError

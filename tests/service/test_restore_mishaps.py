@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from surefoot.audit import ExpectedHead
-from surefoot.audit.expected_heads import newest_heads
+from surefoot.audit.chain import newest_heads
 from surefoot.client.kept_heads import KeptHeads
-from surefoot.client.models import EventHead
 from surefoot.errors import ConfigError, JournalConflictError, JournalUnavailableError
 from surefoot.experiment import Experiment
 from surefoot.experiment.removal import archive
@@ -19,6 +18,7 @@ from surefoot.journal.copying import backup, copy_journal, heads_of
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import given_up, lost_heads, note_heads
 from surefoot.policies import UCB
+from surefoot.rounds.answers import EventHead
 from tests.experiment.worlds import safe_policy
 
 TOLD: dict[str, Any] = {"by": "ops", "reason": "the disk died"}

@@ -7,14 +7,12 @@ formula. So it disagrees if either side is wrong.
 
 from collections.abc import Callable, Iterable
 
-from surefoot.audit.audit_report import Report
 from surefoot.audit.auditor import Auditor
-from surefoot.audit.expected_heads import ExpectedHead, HeadSearch
+from surefoot.audit.chain import ExpectedHead, HeadSearch, JournalReport, audit_journal
 from surefoot.audit.findings import Finding, Findings
 from surefoot.audit.fork_checks import fork_faults
-from surefoot.audit.journal_checks import JournalReport, audit_journal
+from surefoot.audit.report import Report, SharedReport
 from surefoot.audit.shared_audit import audit_shards
-from surefoot.audit.shared_report import SharedReport
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View
 

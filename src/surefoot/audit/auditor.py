@@ -7,20 +7,16 @@ from typing import Any
 import numpy as np
 
 from surefoot.audit.arm_checks import ArmChecks
-from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.chain import HashChain
 from surefoot.audit.compensated_sums import Matrix, Vector
 from surefoot.audit.confirmation_checks import ConfirmationChecks
-from surefoot.audit.declarations import ARMS, LINEAR, read_linear
-from surefoot.audit.declared_settings import faults
-from surefoot.audit.findings import Findings
+from surefoot.audit.declarations import ARMS, GUARDS, LARGEST, LINEAR, faults, read_linear
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.guard_checks import GuardChecks
-from surefoot.audit.guard_declarations import GUARDS
-from surefoot.audit.hash_chain import HashChain
-from surefoot.audit.learned_rewards import LARGEST, LearnedRewards
+from surefoot.audit.learned_rewards import LearnedRewards
 from surefoot.audit.linear_checks import LinearChecks
-from surefoot.audit.payloads import read_payload, read_round
 from surefoot.audit.private_checks import PrivateChecks
-from surefoot.audit.recorded_round import RecordedRound, RoundProblems
+from surefoot.audit.recorded_round import RecordedRound, RoundProblems, read_payload, read_round
 from surefoot.audit.snapshot_checks import snapshot_faults
 from surefoot.journal import View
 from surefoot.journal.events import Event

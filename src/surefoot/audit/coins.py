@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Vector
-from surefoot.audit.findings import Findings
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.journal.events import Event
 from surefoot.rounds import events
 

@@ -1,18 +1,47 @@
-"""What was declared when the experiment was created, read from its settings: defaults are the policies' own."""
+"""What was declared when the experiment was created, and whether it can have been: defaults are the policies' own.
+
+With settings that no policy takes every formula still gives a number, and a proof by it means nothing.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from surefoot.audit.rebuilt_likelihood import LikelihoodDeclarations
-from surefoot.audit.rebuilt_sets import SetDeclarations
-from surefoot.audit.rebuilt_watch import WatchDeclarations
+from surefoot.audit.confidence_sets import SetDeclarations
+from surefoot.audit.likelihood import LikelihoodDeclarations
+from surefoot.rounds import events
 
+LARGEST = 1e100  # of a reward
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 ARMS = ("UCB", "ConservativeUCB")
 BY_LIKELIHOOD = ("likelihood", "best")  # radii that use the likelihood set of bounded rewards
 AMOUNTS = {"checkpoints": "every", "reserve": "granted", "realised_path": "lowest_reward"}
+GUARDS = ("Guard",)
+RATES = tuple(4.0 * 2.13**-i for i in range(12))
+REWARD = "reward"  # the name of the metric where there is but one
+WORDS = {"promise": ("mean", "played"), "ramp": ("auto", "free", "gate"), "goal": ("earn", "save")}
+MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that any version has taken; today it is 1e9
+RADII = ("paper", "logdet", "amm", "dual", "residual", *BY_LIKELIHOOD)
+CONSTRAINTS = ("cumulative", "stagewise", *AMOUNTS)
+_NEEDED = {
+    "LUCB": ("dim", "delta", "noise", "theta_bound", "feature_bound"),
+    "UCB": ("arms",),
+    "ConservativeUCB": ("arms", "alpha", "delta"),
+}
+
+
+@dataclass(frozen=True)
+class WatchDeclarations:
+    """What was declared of the watch: the holdout (0: none), and its share of delta."""
+
+    holdout: float = 0.0
+    share: float = 0.0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether rounds are held out."""
+        return self.holdout > 0.0
 
 
 @dataclass(frozen=True)
@@ -151,3 +180,269 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         if kind in BY_LIKELIHOOD and bounds is not None
         else None,
     ).after(0)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredMetric:
+    """One metric; all numbers but its bounds are in units of its highest reward.
+
+    bounds:  that no reward leaves
+    sign:    1 for a floor, -1 for a ceiling
+    most:    the most that the baseline earns on average
+    event:   ln(rates/delta) for its share of delta
+    default: what a missing reward counts; nan: its worst
+    """
+
+    name: str
+    sign: float
+    alpha: float
+    low: float
+    bounds: tuple[float, float]
+    most: float
+    event: float
+    reserve: float
+    is_played: bool
+    default: float
+    takes_predictions: bool = True
+
+    def scaled(self, value: float) -> float:
+        """A reward in units of the highest one."""
+        return value / self.bounds[1]
+
+    def holds(self, value: float) -> bool:
+        """Whether a reward keeps to the declared bounds."""
+        return self.bounds[0] <= value <= self.bounds[1]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardDeclarations:
+    """The settings of a guard as far as the audit needs them."""
+
+    metrics: tuple[DeclaredMetric, ...]
+    most: float
+    steps: tuple[float, ...] | None
+    ramp: str
+    goal: str
+    seed: int | None
+    settle_after: int | None
+    unit_window: int | None
+
+
+def read_guard(settings: Mapping[str, Any]) -> GuardDeclarations:
+    """The declarations of a guard."""
+    plain = plain_metrics(settings)
+    is_played = settings.get("promise", "mean") == "played"
+    spent = float(settings["delta"]) / len(plain) / (2.0 if is_played else 1.0)
+    schedule = settings.get("schedule")
+    return GuardDeclarations(
+        metrics=tuple(_metric(name, one, math.log(len(RATES) / spent), is_played) for name, one in plain.items()),
+        most=min(float(settings.get("cap", 1.0)), 1.0 - float(settings.get("min_holdout", 0.02))),
+        steps=None if schedule is None else tuple(map(float, schedule)),
+        ramp=settings.get("ramp", "auto"),
+        goal=settings.get("goal", "earn"),
+        seed=settings.get("seed"),
+        settle_after=settings.get("settle_after"),
+        unit_window=settings.get("unit_window"),
+    )
+
+
+def plain_metrics(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The metrics as they were declared."""
+    if settings.get("metrics") is not None:
+        return dict(settings["metrics"])
+    low, high = settings.get("reward_bounds", (0.0, 1.0))
+    only = {name: settings.get(name) for name in ("alpha", "baseline_ceiling", "ceiling_given_context", "reserve")}
+    return {REWARD: {"kind": "floor", "low": low, "high": high, "default": settings.get("default_reward"), **only}}
+
+
+def _metric(name: str, one: Mapping[str, Any], event: float, is_played: bool) -> DeclaredMetric:
+    high, ceiling, default = float(one["high"]), one.get("baseline_ceiling"), one.get("default")
+    return DeclaredMetric(
+        name=name,
+        sign=1.0 if one["kind"] == "floor" else -1.0,
+        alpha=float(one["alpha"]),
+        low=float(one["low"]) / high,
+        bounds=(float(one["low"]), high),
+        most=1.0 if ceiling is None else float(ceiling) / high,
+        event=event,
+        reserve=float(one.get("reserve") or 0.0) / high,
+        is_played=is_played,
+        default=math.nan if default is None else float(default) / high,
+        takes_predictions=ceiling is None or bool(one.get("ceiling_given_context")),
+    )
+
+
+def guard_faults(created: events.Created) -> Iterator[str]:
+    """What no guard would have been made with, a sentence each."""
+    settings = created.settings
+    for name, words in WORDS.items():
+        if settings.get(name, words[0]) not in words:
+            yield f"`{name}` must be one of {words}, but {settings[name]!r:.80} was declared"
+    windows = (created.reward_window, settings.get("settle_after"), settings.get("unit_window"))
+    if sum(one is not None for one in windows) > 1 or not all(one is None or one > 0 for one in windows):
+        yield f"a window must be of some seconds, or else of some rounds, but {windows} was declared"
+    yield from _shares(settings)
+    is_sound = all(one.get("kind") == "floor" and one.get("low") == 0 for one in plain_metrics(settings).values())
+    if settings.get("unit_window") is not None and not is_sound:
+        yield "units need floors that begin at 0, since a unit of which nothing is heard has a sum of 0"
+    for name, one in plain_metrics(settings).items():
+        yield from (f"metric {name!r}: {text}, but {dict(one)!r:.200} was declared" for text in _metric_faults(one))
+
+
+def _shares(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, usual in (("delta", None), ("min_holdout", 0.02)):
+        value = settings.get(name, usual)
+        if not (_is_number(value) and 0 < float(value or 0) < 1):
+            yield f"`{name}` must lie between 0 and 1, but {value!r:.80} was declared"
+    shares = (settings.get("cap", 1.0), *(settings.get("schedule") or ()))
+    if not all(_is_number(share) and 0 <= share <= 1 for share in shares):
+        yield "`cap` and `schedule` must be shares between 0 and 1"
+
+
+def _metric_faults(one: Mapping[str, Any]) -> Iterator[str]:
+    low, high, alpha = one.get("low"), one.get("high"), one.get("alpha")
+    if one.get("kind") not in ("floor", "ceiling"):
+        yield "it must be a floor or a ceiling"
+    if not (_is_number(alpha) and 0 < float(alpha or 0) < 1):
+        yield "alpha must lie between 0 and 1"
+    if not (_is_number(low) and _is_number(high) and 0 <= float(low or 0) < float(high or 0)):
+        yield "`0 <= low < high` must hold"
+        return
+    reserve = one.get("reserve") or 0.0
+    if not (_is_number(reserve) and reserve >= 0):
+        yield "the reserve must be at least 0"
+    for name in ("baseline_ceiling", "default"):
+        value = one.get(name)
+        if value is not None and not (_is_number(value) and float(low or 0) <= value <= float(high or 0)):
+            yield f"{name} must lie between low and high"
+    if one.get("kind") == "ceiling" and one.get("baseline_ceiling") is not None:
+        yield "baseline_ceiling belongs to a floor"
+
+
+Rule = tuple[Callable[[Any], bool], str]
+_SHARE: Rule = lambda x: 0 < x < 1, "lie between 0 and 1"
+_POSITIVE: Rule = lambda x: 0 < x < math.inf, "be above 0"
+_NOT_NEGATIVE: Rule = lambda x: 0 <= x < math.inf, "be at least 0"
+_PART: Rule = lambda x: 0 <= x < 1, "be at least 0 and below 1"
+_COUNT: Rule = lambda x: isinstance(x, int) and x >= 1, "be a whole number of at least 1"
+_NUMBERS: dict[str, Rule] = {
+    "alpha": _SHARE,
+    "delta": _SHARE,
+    "noise": _POSITIVE,
+    "ridge": _POSITIVE,
+    "theta_bound": _POSITIVE,
+    "feature_bound": (lambda x: 1e-100 <= x <= 1e100, "lie between 1e-100 and 1e100"),
+    "reward_floor": _NOT_NEGATIVE,
+    "misspecification": _NOT_NEGATIVE,
+    "exploration": _POSITIVE,
+    "baseline_reward": _NOT_NEGATIVE,
+    "realised_share": _PART,
+    "restart_share": _PART,
+    "holdout": _SHARE,
+    "watch_share": _SHARE,
+    "default_reward": (lambda x: abs(x) <= LARGEST, f"lie within +-{LARGEST:g}"),
+    "dim": _COUNT,
+    "arms": _COUNT,
+    "settle_after": _COUNT,
+    "every": _COUNT,
+    "granted": _POSITIVE,
+    "lowest_reward": (lambda x: abs(x) <= LARGEST, f"lie within +-{LARGEST:g}"),
+}
+
+
+def faults(created: events.Created) -> Iterator[str]:
+    """What no policy would have been made with, a sentence each."""
+    settings = created.settings
+    if created.policy in GUARDS:
+        yield from guard_faults(created)
+        return
+    yield from _numbers(settings, _NEEDED.get(created.policy, (*_NEEDED["LUCB"], "alpha")))
+    bounds = created.reward_bounds
+    if bounds is not None and not -LARGEST <= bounds[0] < bounds[1] <= LARGEST:
+        yield f"the declared rewards must lie between two numbers, but {bounds} was declared"
+    if created.reward_window is not None and (settings.get("settle_after") or not created.reward_window > 0):
+        yield "a window must be of some seconds, or else of some rounds"
+    if created.confirm_within is not None and (created.policy != "SafeLUCB" or not created.confirm_within > 0):
+        yield "only SafeLUCB counts rounds at their worst that nobody confirms, after some seconds"
+    if created.confirm_within is not None and (created.reward_window or settings.get("settle_after")):
+        yield "rounds must be confirmed, but a window teaches the default of one that perhaps nobody played"
+    if created.policy in LINEAR:
+        yield from _linear(created.policy, settings)
+    if created.policy == "ConservativeUCB":
+        yield from _arms(settings)
+
+
+def _numbers(settings: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:
+    for name, (is_sound, text) in _NUMBERS.items():
+        value = settings.get(name)
+        if value is None and name in needed:
+            yield f"`{name}` must {text}, but was not declared"
+        elif value is not None and not (_is_number(value) and is_sound(value)):
+            yield f"`{name}` must {text}, but {value!r:.80} was declared"
+
+
+def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    radius, dim, misfit = settings.get("radius"), settings.get("dim"), settings.get("misspecification") or 0.0
+    if radius is not None and radius not in RADII:
+        yield f"`radius` must be one of {', '.join(RADII)}, but {radius!r:.80} was declared"
+    if dim == 1 and (radius or ("amm" if policy == "SafeLUCB" else "paper")) == "paper":
+        yield "the paper's radius holds from `dim` 2 on, but 1 was declared"
+    if misfit != 0.0 and (policy != "SafeLUCB" or radius in ("dual", "residual", *BY_LIKELIHOOD)):
+        yield f"{policy} with this radius allows for no `misspecification`, but {misfit!r:.80} was declared"
+    if settings.get("exploration") is not None and policy != "LUCB":
+        yield f"{policy} proposes by its confidence set, but an `exploration` was declared"
+    size: Any = settings.get("feature_bound")
+    ridge: Any = settings.get("ridge", 1.0)
+    # A ridge of 0 or less is a finding of its own; here it must not raise.
+    if _is_number(size) and _is_number(ridge) and not size / math.sqrt(max(ridge, 1e-300)) <= math.sqrt(MOST_RESOLVED):
+        yield f"`feature_bound` must be resolved beside the ridge, but {size!r} was declared beside {ridge!r}"
+    if settings.get("holdout") and misfit != 0.0:
+        yield f"a `holdout` is watched without `misspecification`, but {misfit!r:.80} was declared"
+    if radius in BY_LIKELIHOOD and (settings.get("gate", "facts") != "facts" or policy != "SafeLUCB"):
+        yield f"{policy} with this gate has no radius {radius!r}, but it was declared"
+    yield from _constraint(settings)
+    yield from _bounds(settings, needed=radius in BY_LIKELIHOOD)
+    yield from _range(settings)
+
+
+def _arms(settings: Mapping[str, Any]) -> Iterator[str]:
+    found, known = list(_bounds(settings, needed=False)), settings.get("baseline_reward")
+    yield from found
+    bounds = settings.get("reward_bounds")
+    if bounds is not None and not found and _is_number(known) and not bounds[0] <= known <= bounds[1]:
+        yield f"`baseline_reward` must lie within the bounds of rewards {bounds!r:.80}, but {known!r} was declared"
+
+
+def _constraint(settings: Mapping[str, Any]) -> Iterator[str]:
+    given = settings.get("constraint") or "cumulative"
+    plain: dict[str, Any] = {"name": given} if isinstance(given, str) else dict(given)
+    name = plain.get("name")
+    if name not in CONSTRAINTS:
+        yield f"`constraint` must be one of {', '.join(CONSTRAINTS)}, but {name!r:.80} was declared"
+    elif name in AMOUNTS:
+        yield from _numbers({AMOUNTS[name]: plain.get(AMOUNTS[name])}, (AMOUNTS[name],))
+
+
+def _bounds(settings: Mapping[str, Any], *, needed: bool) -> Iterator[str]:
+    given = settings.get("reward_bounds")
+    if given is None:
+        if needed:
+            yield "the likelihood set needs `reward_bounds`, but none were declared"
+    elif not (len(given) == 2 and all(map(_is_number, given)) and given[0] < given[1]):
+        yield f"`reward_bounds` must be two numbers, low and high, but {given!r:.80} was declared"
+    elif (means := settings.get("reward_range")) and not given[0] <= means[0] <= means[1] <= given[1]:
+        yield f"`reward_range` must lie within the bounds of rewards {given!r:.80}, but {means!r:.80} was declared"
+
+
+def _range(settings: Mapping[str, Any]) -> Iterator[str]:
+    given = settings.get("reward_range")
+    if given is None:
+        return
+    floor = settings.get("reward_floor") or 0.0
+    is_sound = len(given) == 2 and all(map(_is_number, given)) and given[0] < given[1] and given[1] >= max(0.0, floor)
+    if not is_sound:
+        yield f"`reward_range` must lie above 0 and the floor, from low to high, but {given!r:.80} was declared"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

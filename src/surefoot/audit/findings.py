@@ -1,8 +1,12 @@
-"""What an audit found: each finding names an event, and says in a sentence what is wrong with it."""
+"""What an audit finds and counts: each finding names an event, and says in a sentence what is wrong with it."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from surefoot.audit.recorded_round import RecordedRound
+from surefoot.rounds.events import Acknowledged, Corrected, Erased, PairRound, RowsRound
 
 LISTED = 200  # findings that are kept in full: an edited reward contradicts every decision after it
 
@@ -43,3 +47,99 @@ class Findings:
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.listed)
+
+
+@dataclass
+class ClosestDecision:
+    """The learner's decision with the least above its floor."""
+
+    margin: float = math.inf
+    round: int = 0
+    event: int = 0
+    time: float = 0.0
+
+
+@dataclass
+class AuditCounts:
+    """Counts over the events of one experiment."""
+
+    events: int = 0
+    decisions: int = 0
+    learner: int = 0
+    held: int = 0
+    fallbacks: int = 0
+    proofs: int = 0
+    pieces: int = 0
+    rewards: int = 0
+    learned: int = 0
+    defaults: int = 0
+    pending: int = 0
+    snapshots: int = 0
+    visits: int = 0  # of a guard's units, after their first
+    coin_blocks: int = 0
+    coins_recomputed: int = 0  # from secrets that are revealed
+    coins_hidden: Counter[int] = field(default_factory=Counter)  # by the event that began their block
+    refused: Counter[str] = field(default_factory=Counter)
+    modes: list[tuple[int, str]] = field(default_factory=list)
+    first_time: float = math.nan
+    last_time: float = math.nan
+    last_margin: float = math.nan
+    closest: ClosestDecision = field(default_factory=ClosestDecision)
+    is_refuted: bool = False  # whether the alarm is on
+    abandoned: int = 0
+    voided: int = 0  # rounds that were not played as decided
+    texts: int = 0  # private ones that are what their events commit to
+    erasures: list[tuple[int, Erased]] = field(default_factory=list)  # event, what and by whom
+    corrections: list[tuple[int, Corrected]] = field(default_factory=list)  # event, what and by whom
+    alarms: list[tuple[int, str]] = field(default_factory=list)
+    answers: list[tuple[int, int, Acknowledged]] = field(default_factory=list)  # event, round, answer
+
+    @property
+    def restart_round(self) -> int:
+        """The last round before the newest restart; 0 where there was none."""
+        return max((round_ for _, round_, answer in self.answers if answer.response != "stay"), default=0)
+
+    @property
+    def promise_round(self) -> int:
+        """The round from which on the promise counts."""
+        return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
+
+    def count(self, event: int, time: float, decision: RowsRound, round_: RecordedRound) -> None:
+        """Count a decision."""
+        self.decisions += 1
+        self.learner += round_.is_learner
+        self.held += decision.is_held
+        self.fallbacks += decision.is_fallback
+        self.proofs += 1
+        self.pieces += len(round_.proof.pieces)
+        self.last_margin = round_.margin
+        if round_.is_learner and round_.margin < self.closest.margin:
+            self.closest = ClosestDecision(round_.margin, round_.round, event, time)
+
+    def moved(self, *, was_learner: bool, is_learner: bool) -> None:
+        """Count a round that was not played as decided on the side that was played."""
+        self.voided += 1
+        self.learner += is_learner - was_learner
+
+    def count_guarded(self, event: int, time: float, record: PairRound, margin: float, banks: int) -> None:
+        """Count a round of a guard; `margin` is what its banks have left at worst."""
+        is_learner = record.source == "learner"
+        self.decisions += 1
+        self.learner += is_learner
+        self.held += record.is_held
+        self.fallbacks += record.is_fallback
+        self.proofs += 1
+        self.pieces += banks
+        self.last_margin = margin
+        if is_learner and margin < self.closest.margin:
+            self.closest = ClosestDecision(margin, record.round, event, time)
+
+    @property
+    def baseline(self) -> int:
+        """Rounds that the baseline played."""
+        return self.decisions - self.learner
+
+    @property
+    def learner_share(self) -> float:
+        """Share of the rounds that the learner played."""
+        return self.learner / self.decisions if self.decisions else 0.0

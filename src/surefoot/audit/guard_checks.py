@@ -4,13 +4,11 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.bank import BookedRound, RebuiltBank, ramp_share
 from surefoot.audit.coins import LEVEL, CoinFairness, CommittedCoins, seeded_coin
-from surefoot.audit.findings import Findings
-from surefoot.audit.guard_declarations import RATES, GuardDeclarations, read_guard
+from surefoot.audit.declarations import RATES, GuardDeclarations, read_guard
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.guard_rewards import GuardRewards, OpenRound, Values
-from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
-from surefoot.audit.rebuilt_ramp import ramp_share
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.journal.events import Event
 from surefoot.rounds import Record, events

@@ -13,10 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from surefoot.audit.audit_counts import AuditCounts
-from surefoot.audit.findings import Findings
-from surefoot.audit.guard_declarations import GuardDeclarations
-from surefoot.audit.rebuilt_bank import BookedRound
+from surefoot.audit.bank import BookedRound
+from surefoot.audit.declarations import GuardDeclarations
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.journal.events import Event
 from surefoot.rounds import events
 

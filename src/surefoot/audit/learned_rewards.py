@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Vector
-from surefoot.audit.findings import Findings
+from surefoot.audit.declarations import LARGEST
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.recorded_round import OfferedRound
 from surefoot.journal.events import Event
 from surefoot.rounds import events
-
-LARGEST = 1e100  # of any reward
 
 
 @dataclass(slots=True)

@@ -5,20 +5,44 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surefoot.audit.audit_ledger import AuditLedger
-from surefoot.audit.carried_proof import CarriedProof
 from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.confidence_sets import EPS, FINE, USABLE, RebuiltRidge, RebuiltSet
 from surefoot.audit.declarations import Declarations
-from surefoot.audit.offered_rows import OfferedRows
+from surefoot.audit.ledger import AuditLedger, CarriedProof, LinearFacts, OfferedRows
+from surefoot.audit.likelihood import RebuiltLikelihood
 from surefoot.audit.proof_checker import CLAIMED, PROVED, ProofChecker, Tolerances
-from surefoot.audit.rebuilt_facts import LinearFacts
-from surefoot.audit.rebuilt_gram import EPS
-from surefoot.audit.rebuilt_likelihood import RebuiltLikelihood
-from surefoot.audit.rebuilt_sets import FINE, USABLE, RebuiltRidge, RebuiltSet
-from surefoot.audit.rebuilt_watch import RebuiltWatch
 from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, apart, near
 
+SHIFTS = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
+HORIZON = 500
+CERTAIN = 1e-5  # the share of a logarithm by which evidence must pass its limit before the audit insists on an alarm
 CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
+
+
+class RebuiltWatch:
+    """Whether rewards still follow one theta: ten bettors on either side's rounds, each with capital for every start.
+
+    (docs/mathematics.md, "The watch")
+    """
+
+    def __init__(self) -> None:
+        self._rounds = {True: 0, False: 0}
+        self._shifts = np.concatenate([SHIFTS, -SHIFTS])
+        self._logs = {side: np.full(self._shifts.size, -math.inf) for side in (True, False)}
+
+    def bet(self, is_learner: bool, error: float) -> None:
+        """Take in what one reward lies above its prediction, in units of the noise."""
+        k = self._rounds[is_learner] = self._rounds[is_learner] + 1
+        entering = math.log(HORIZON) - math.log(HORIZON + k - 1) - math.log(HORIZON + k)
+        gains = self._shifts * error - self._shifts**2 / 2.0
+        self._logs[is_learner] = np.logaddexp(self._logs[is_learner], entering) + gains
+
+    def refutes(self, price: float, delta: float) -> bool:
+        """Whether the wealth, less the price of the predictions, has surely reached 1/delta."""
+        logs = np.concatenate(list(self._logs.values()))
+        wealth = float(np.logaddexp.reduce(logs)) - math.log(logs.size)
+        limit = price - math.log(delta)
+        return wealth > limit + CERTAIN * (1.0 + abs(limit))
 
 
 class LinearChecks:

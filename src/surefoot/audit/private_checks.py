@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from surefoot.audit.audit_counts import AuditCounts
-from surefoot.audit.findings import Findings
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.journal import View
 from surefoot.journal.events import Event
 from surefoot.journal.private_text import SALT_BYTES, PrivateText

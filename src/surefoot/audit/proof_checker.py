@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.audit.compensated_sums import Vector
-from surefoot.audit.rebuilt_gram import EPS
-from surefoot.audit.rebuilt_sets import FINE, RebuiltSet
+from surefoot.audit.confidence_sets import EPS, FINE, RebuiltSet
 from surefoot.audit.recorded_round import RecordedPiece, RecordedProof, RoundProblems, apart, near
 
 PROVED = "proof of an earlier round"

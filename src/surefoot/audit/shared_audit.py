@@ -4,15 +4,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from surefoot.audit.audit_report import Report
+from surefoot.audit.chain import HeadSearch
 from surefoot.audit.coins import CoinFairness
-from surefoot.audit.expected_heads import HeadSearch
-from surefoot.audit.guard_declarations import GUARDS
-from surefoot.audit.shard_auditor import ShardAuditor
+from surefoot.audit.declarations import GUARDS
+from surefoot.audit.report import Report, SharedReport
 from surefoot.audit.shared_bank import SharedBank
-from surefoot.audit.shared_chain import SharedChain
+from surefoot.audit.shared_chain import ShardAuditor, SharedChain
 from surefoot.audit.shared_floor import SharedFloor
-from surefoot.audit.shared_report import SharedReport
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Journal, View
 from surefoot.rounds import events

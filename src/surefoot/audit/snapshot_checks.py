@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.findings import AuditCounts
 from surefoot.journal.events import Event
 from surefoot.rounds import events
 

@@ -17,8 +17,8 @@ from rich.text import Text
 from surefoot.audit import ExpectedHead, JournalReport, Report, audit_journal, audit_shards
 from surefoot.audit import Progress as Report_
 from surefoot.audit import audit as run_audit
-from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, findings_text, promise, rows, verdict
-from surefoot.audit.expected_heads import HeadSearch, read_expected
+from surefoot.audit.chain import HeadSearch, read_expected
+from surefoot.audit.report import SHOWN, as_markdown, cannot_show, closest, findings_text, promise, rows, verdict
 from surefoot.audit.shared_audit import declared
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
 from surefoot.experiment.snapshots import differing

@@ -31,7 +31,7 @@ def restore(
     changed, unless you pass `--accept-loss`. Servers can start on it afterwards; an admin lets each learner play again
     by setting its mode. A journal where shards meet is refused.
     """
-    from surefoot.audit.expected_heads import newest_heads, read_expected
+    from surefoot.audit.chain import newest_heads, read_expected
     from surefoot.experiment.restore import check_loss, check_unshared
     from surefoot.experiment.restore import restore as take_into_use
     from surefoot.journal import Journal, open_journal

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.audit.audit_text import when
+from surefoot.audit.report import when
 from surefoot.cli.number_lists import number_text
 from surefoot.experiment import GuardStatus, HubStatus, Status
 from surefoot.scalars import precisely

@@ -3,8 +3,7 @@
 It stands here and not in `surefoot.audit`, which imports nothing of ours that it does not need for checking.
 """
 
-from surefoot.audit.audit_report import Report
-from surefoot.audit.audit_text import SHOWN, cannot_show, closest, findings_text, promise, rows, verdict
+from surefoot.audit.report import SHOWN, Report, cannot_show, closest, findings_text, promise, rows, verdict
 from surefoot.reports.html_page import Html, Verdict, bullets, nested_row, page, section, table, tag
 
 

@@ -4,7 +4,7 @@ import os
 import socket
 from pathlib import Path
 
-from surefoot.audit.expected_heads import newest_heads, read_expected
+from surefoot.audit.chain import newest_heads, read_expected
 from surefoot.errors import ConfigError, JournalNotFoundError
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of, without_password

@@ -1,22 +1,33 @@
-"""The audit in plain words, for whoever answers for the experiment and did not build it."""
+"""What an audit says, as data and in plain words, for whoever answers for the experiment and did not build it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from surefoot.audit.audit_report import Report
-from surefoot.audit.findings import Findings
-from surefoot.audit.guard_declarations import GUARDS
-from surefoot.audit.guard_text import CANNOT_SHOW as GUARD_CANNOT_SHOW
-from surefoot.audit.guard_text import guard_promise, guard_rows, guard_verdict
+from surefoot.audit.coins import LEVEL, LIMIT, CoinFairness
+from surefoot.audit.declarations import GUARDS, plain_metrics
+from surefoot.audit.findings import AuditCounts, Findings
+from surefoot.journal.events import Head
+from surefoot.rounds import events
 
+LISTED = 10
+GUARD_CANNOT_SHOW = (
+    "That rewards were true when they came in. The audit checks what was done with them.",
+    "That rewards which were never sent in keep to their declared bounds; those that were, do.",
+    "That nobody who had a secret foresaw its coins, or dropped a request whose coin did not suit. Each coin follows "
+    "from a secret that the chain commits to before, and is computed again once that is revealed; every process begins "
+    "blocks of its own, but many blocks for few coins need a reason. The test of fairness finds coins that lean, "
+    "repeat or follow earlier rewards, but not one chosen now and then by somebody who knew the next reward.",
+    "That predictions of the baseline were made before the coin fell: they are recorded with it.",
+)
 SHOWN = 20
 ANSWERS = {
     "stay": "stays on the baseline",
     "relearn": "learns anew under the same promise, with the rounds spent charged at their worst,",
     "renew": "begins a new promise",
 }
-
 CANNOT_SHOW = (
     "That rewards and features were true when they came in. The audit checks what was done with them.",
     "That the declared assumptions hold: the bounds on theta, features and noise, the range and the floor of rewards, "
@@ -33,6 +44,195 @@ ENCODED = (
     "That the rows with which this fork began are what its feature map makes of the old rounds: only their number, "
     "their order and their rewards were compared."
 )
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of an audit.
+
+    findings: everything that does not fit; empty for an honest journal
+    head:     where the chain ended; keep it elsewhere, and give it to the next audit as `expect`
+    coins:    of a guard, how fair its coins look
+    heads:    heads that are part of the chain, of those that the journal's own chain or others have noted
+    """
+
+    name: str
+    created: events.Created | None
+    tally: AuditCounts
+    findings: Findings
+    head: Head
+    coins: CoinFairness | None = None
+    heads: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything fits."""
+        return len(self.findings) == 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; a number that is not finite is None."""
+        tally, created = self.tally, self.created
+        coins = {} if self.coins is None else {"coins": self._coins(self.coins), "visits": tally.visits}
+        return {
+            "experiment": self.name,
+            "is_clean": self.is_clean,
+            "head": {"number": self.head.number, "hash": self.head.hash},
+            "policy": None if created is None else created.policy,
+            "settings": None if created is None else created.settings,
+            "events": tally.events,
+            "heads_found": self.heads,
+            "decisions": tally.decisions,
+            "learner_rounds": tally.learner,
+            "baseline_rounds": tally.baseline,
+            "held_rounds": tally.held,
+            "learner_share": tally.learner_share,
+            "rewards_learned": tally.learned,
+            "default_rewards": tally.defaults,
+            "pending_rewards": tally.pending,
+            "refused_rewards": dict(tally.refused),
+            "proofs_checked": tally.proofs,
+            "pieces_checked": tally.pieces,
+            "abandoned_rewards": tally.abandoned,
+            "voided_rounds": tally.voided,
+            "is_refuted": tally.is_refuted,
+            "alarms": [{"event": event, "text": text} for event, text in tally.alarms],
+            "answers": [
+                {
+                    "event": event,
+                    "after_round": round_,
+                    "response": answer.response,
+                    "reason": answer.reason,
+                    "by": answer.by,
+                }
+                for event, round_, answer in tally.answers
+            ],
+            "private_texts": tally.texts,
+            "erasures": [
+                {"event": event, "texts": len(erased.events), "by": erased.by, "reason": erased.reason}
+                for event, erased in tally.erasures
+            ],
+            "corrections": [
+                {
+                    "event": event,
+                    "values": {name: _finite(float(value)) for name, value in one.values.items()},
+                    "by": one.by,
+                    "reason": one.reason,
+                }
+                for event, one in tally.corrections
+            ],
+            "promise_from_round": tally.promise_round,
+            "closest": {
+                "margin": _finite(tally.closest.margin),
+                "round": tally.closest.round,
+                "event": tally.closest.event,
+                "time": tally.closest.time,
+            }
+            if tally.closest.round
+            else None,
+            "findings": len(self.findings),
+            "findings_by_check": dict(self.findings.counts),
+            "listed": [{"event": one.event, "check": one.what, "text": one.text} for one in self.findings],
+            **coins,
+        }
+
+    def _coins(self, coins: CoinFairness) -> dict[str, Any]:
+        return {
+            "drawn": coins.coins,
+            "learner": coins.learner,
+            "expected_learner": coins.expected,
+            "most_evidence": _finite(coins.most),
+            "are_fair": self.findings.counts["coins"] == 0,
+            "blocks": self.tally.coin_blocks,
+            "recomputed": self.tally.coins_recomputed,
+            "not_revealed": self.tally.coins_hidden.total(),
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class SharedReport:
+    """The result of an audit over shards.
+
+    Attributes
+    ----------
+    hub : Report
+        Of the chain where they meet.
+    shards : dict of str to Report
+        Of the chain of each, as far as its journal was given.
+    missing : tuple of str
+        Shards whose journal was not given: their rounds are taken as they were handed in.
+
+    Examples
+    --------
+    >>> SharedReport.__name__
+    'SharedReport'
+    """
+
+    hub: Report
+    shards: dict[str, Report]
+    missing: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything fits, and no journal is missing."""
+        return not self.missing and all(report.is_clean for report in (self.hub, *self.shards.values()))
+
+
+def guard_promise(settings: Mapping[str, Any]) -> str:
+    """What was promised, in a sentence or two."""
+    parts = [_of_metric(name, one) for name, one in plain_metrics(settings).items()]
+    if settings.get("promise", "mean") == "played":
+        what = "of the actions played: the mean rewards of what was played, with the coins as they fell, add up to"
+    else:
+        what = "of the mean, coins averaged: what each round earns on average over its coin adds up to"
+    return (
+        f"At every round, {what} {' and '.join(parts)}. If rewards keep to their bounds and nobody foresees the coin, "
+        f"this holds for all rounds at once, except with probability {100 * float(settings['delta']):g}%."
+    )
+
+
+def guard_verdict(settings: Mapping[str, Any], tally: AuditCounts) -> str:
+    """That it was kept, in a sentence."""
+    word = "of the actions played" if settings.get("promise", "mean") == "played" else "of the mean, coins averaged"
+    hidden = tally.coins_hidden.total()
+    open_ = f" Of {hidden:,} coins it is not revealed yet what they follow from." if hidden else ""
+    return (
+        f"Yes, the promise {word} was kept. In each of {tally.decisions:,} rounds the banks, added up again from the "
+        f"raw events, could pay for the share that the proposal had, at its worst; the coins look fair, and chose the "
+        f"learner {tally.learner:,} times.{open_}"
+    )
+
+
+def guard_rows(coins: CoinFairness, tally: AuditCounts) -> Iterator[tuple[str, str]]:
+    """What was counted of coins and units, line by line."""
+    yield "visits of units that were open", f"{tally.visits:,}"
+    yield "coins drawn", f"{coins.coins:,}"
+    yield "  for the learner", f"{coins.learner:,}, where {coins.expected:,.1f} were to be expected"
+    verdict = "as fair ones do" if coins.most < LIMIT else "UNFAIR"
+    yield "  they fall", f"{verdict} (a test that fair coins fail with a chance of {LEVEL:g} at most, at any time)"
+    if tally.coin_blocks:
+        text = f"{tally.coins_recomputed:,}; there are {tally.coin_blocks:,} blocks, each committed to before its coins"
+        yield "  computed again from their secrets", text
+        hidden = tally.coins_hidden
+        where = f", of the blocks that begin with event {listed(sorted(hidden))}" if hidden else ""
+        yield "coins not yet revealed", f"{hidden.total():,}{where}"
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """The first of some numbers, and how many more there are."""
+    more = f" and {len(numbers) - LISTED:,} more" if len(numbers) > LISTED else ""
+    return ", ".join(f"{number:,}" for number in numbers[:LISTED]) + more
+
+
+def _of_metric(name: str, one: Mapping[str, Any]) -> str:
+    alpha, reserve = float(one["alpha"]), float(one.get("reserve") or 0.0)
+    of = "what the baseline would have earned" if name == "reward" else f"the baseline's {name!r}"
+    if one["kind"] == "floor":
+        return f"at least {100 * (1 - alpha):.4g}% of {of}" + (f", less {reserve:g} in all" if reserve else "")
+    return f"at most {100 * (1 + alpha):.4g}% of {of}" + (f", plus {reserve:g} in all" if reserve else "")
 
 
 def cannot_show(report: Report) -> tuple[str, ...]:

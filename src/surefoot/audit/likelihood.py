@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.audit.compensated_sums import Matrix, UnboundedSum, Vector
+from surefoot.audit.confidence_sets import EPS
 from surefoot.audit.proof_checker import LinearFact
-from surefoot.audit.rebuilt_gram import EPS
 
 LIKELIHOOD = "likelihood of the rewards"
 ROOM = 1024  # distinct rows whose losses are kept exactly
@@ -20,6 +20,8 @@ EDGE = 1e-6  # below it -ln x is continued by its parabola
 LEAST = 1e-6  # of a forecast, and from 1
 RARE = 0.2  # rewards, in units of their bounds: below it proposals have no need to promise more
 FEW = 64.0  # rounds that do not tell yet whether rewards are rare
+PRIOR = 4.0  # rewards at the rate of all arms, with which the cautious forecast begins
+OPTIMISM = 0.25  # of ln(1/delta)
 
 
 @dataclass(frozen=True)
@@ -194,3 +196,39 @@ def minus_log(x: Vector) -> tuple[Vector, Vector]:
     inside, beyond = np.maximum(x, EDGE), np.minimum(x - EDGE, 0.0)
     values = -np.log(inside) - beyond / EDGE + 0.5 * (beyond / EDGE) ** 2
     return values, -1.0 / inside + beyond / EDGE**2
+
+
+class RebuiltArmLikelihood(RebuiltLikelihood):
+    """The joint set of plain arms, whose features are the axes: no linear model, and no arm leaves for want of room."""
+
+    _room = math.inf
+
+    def __init__(self, arms: int, delta: float, bounds: tuple[float, float]) -> None:
+        self.bounds, self.reach = bounds, math.sqrt(arms) * max(map(abs, bounds))
+        super().__init__(LikelihoodDeclarations(arms, delta, bounds, bounds[1], self.reach, 1.0))
+        self._opportunity = OPTIMISM * math.log(1.0 / delta)
+
+    def count(self, reward: float) -> bool:
+        """Take in a reward of an arm whose mean is known, which tells of the rate alone; False if out of bounds."""
+        is_possible = self.bounds[0] <= reward <= self.bounds[1]
+        if is_possible:
+            self._forecasts.count(float(self._unit(np.array(reward))))
+        return is_possible
+
+    def upper(self, arm: int) -> float:
+        """What an arm is proposed by: kl(m, e) >= (e - m)^2 / (2 e (1 - m)) for e >= m."""
+        axis = np.zeros(self._declared.dim)
+        axis[arm] = 1.0
+        place = self._places.get(axis.tobytes())
+        if place is None:  # its rewards were all beyond the bounds, and none was learned
+            return self.bounds[1]
+        successes, failures = self._counts[place]
+        mean = successes / (successes + failures)
+        width = (1.0 - mean) * self._opportunity / (successes + failures)
+        return float(self._low + min(1.0, mean + width + math.sqrt(width * (width + 2.0 * mean))) / self._scale)
+
+    def _foreseen(self, x: Vector, successes: float, failures: float) -> float:
+        return (successes + PRIOR) / (successes + failures + PRIOR / self._forecasts.rate)
+
+    def _follow(self, x: Vector, reward: float, weight: float) -> None:
+        """There is no model beside the counts."""

@@ -8,14 +8,16 @@ exp(log_wealth - rate S - event) = 1.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from surefoot.audit.guard_declarations import RATES, DeclaredMetric
+from surefoot.audit.declarations import RATES, DeclaredMetric, GuardDeclarations
 
 MEMORY, STEPS = 300.0, 4
 LEAST_FACTOR, RAREST = 0.05, 1e-6  # of 1 + s (y - m), and of the chances that means are believed to be
 OF_TERM, OF_SUM = 1e-14, 2.3e-16  # given away of every logarithm that is added, and of the sum
 BELOW_ONE = 1.0 - 2.0**-50
+UNLUCKY, STEADY = 7.0, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +198,37 @@ class RebuiltBank:
                 slope = sum(rate * part for rate, part in zip(RATES, parts, strict=True))
                 bound += math.log(total) * total / slope
         self.bound = bound - 1e-13 * (1.0 + abs(bound))
+
+
+def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank]) -> float:
+    """The least that every bank allows and the ramp asks for, or the step below it.  (docs/mathematics.md, "The ramp")
+
+    A function of the past alone, so that nobody chooses it by the coin. No promise rests on how large it is below what
+    the banks allow; that it was fixed before the coin, all of them do.
+    """
+    share = declared.most
+    for bank in banks:
+        share = min(share, bank.allowed)
+        if declared.ramp == "free":
+            share = min(share, bank.free_share(0.0))
+        elif declared.ramp == "auto":
+            share = min(share, _affordable(bank) * (_trust(bank) if declared.goal == "earn" else 1.0))
+    if declared.steps is None:
+        return share
+    return max((step for step in declared.steps if step <= share), default=0.0)
+
+
+def _affordable(bank: RebuiltBank) -> float:
+    """The share at which the bank lasts for seven unlucky rewards of the baseline."""
+    low, mean = bank.metric.low, bank.baseline.mean
+    spread = bank.baseline.spread / max((mean - low) * (1.0 - mean), 1e-9)
+    reach = max(0.0, bank.held) / (UNLUCKY * min(max(spread, STEADY), 1.0) * (1.0 - low))
+    return (bank.free_share(0.0) + reach) / (1.0 + reach)
+
+
+def _trust(bank: RebuiltBank) -> float:
+    """1/z^2 of a learner that is z > 1 standard errors below the floor by itself."""
+    metric, learner, baseline = bank.metric, bank.learner, bank.baseline
+    below = (metric.sign - metric.alpha) * baseline.mean - metric.sign * learner.mean
+    error = max(learner.spread, baseline.spread) * (1.0 / learner.count + 1.0 / baseline.count)
+    return min(1.0, error / below**2) if below > 0.0 else 1.0
