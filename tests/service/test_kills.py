@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from surefoot.audit import audit
-from surefoot.client import AsyncClient, Client, Decision
+from surefoot.client import AsyncClient, Client
 from surefoot.experiment import Experiment
-from surefoot.experiment.sealing import read_decision
 from surefoot.journal import open_journal
 from surefoot.journal.private_text import by_alias
-from surefoot.rounds import events
+from surefoot.rounds import Answer, events
 from tests.service.servers import POLICY, Apart
 
 CONNECTIONS = 64
@@ -29,7 +28,7 @@ def reward_of(decision_id: str) -> float:
     return random.Random(decision_id).random()
 
 
-async def visit(client: AsyncClient, prefix: str, visits: int, told: dict[str, Decision]) -> None:
+async def visit(client: AsyncClient, prefix: str, visits: int, told: dict[str, Answer]) -> None:
     for n in range(visits):
         decision_id = f"{prefix}.{n}"
         decision = await client.decide("shop", rows_of(decision_id), decision_id=decision_id)
@@ -41,9 +40,9 @@ async def visit(client: AsyncClient, prefix: str, visits: int, told: dict[str, D
         assert not receipt.is_queued
 
 
-async def load(server: Apart, visits: int, kills: int) -> dict[str, Decision]:
+async def load(server: Apart, visits: int, kills: int) -> dict[str, Answer]:
     """The load, with kills at random moments while it lasts."""
-    told: dict[str, Decision] = {}
+    told: dict[str, Answer] = {}
     rng = random.Random(visits)
     async with AsyncClient(server.address, timeout=120) as client:
         visitors = [asyncio.create_task(visit(client, str(n), visits, told)) for n in range(CONNECTIONS)]
@@ -56,12 +55,12 @@ async def load(server: Apart, visits: int, kills: int) -> dict[str, Decision]:
     return told
 
 
-def check(database: Path, told: dict[str, Decision]) -> None:
+def check(database: Path, told: dict[str, Answer]) -> None:
     """What every caller was told is in the journal, once; and the audit finds nothing."""
     with open_journal(database) as journal:
-        view = journal.view("shop")
-        made = [read_decision(event, view) for event in view.read() if event.kind == events.DECISION]
-        status = Experiment.open(journal, "shop").status()
+        shop, rounds = Experiment.open(journal, "shop"), [e for e in journal.read("shop") if e.kind == events.ROUND]
+        made = [shop.kind.opened(event, journal.view("shop")) for event in rounds]
+        status = shop.status()
         report = audit(journal, "shop")
     assert len({entry.decision_id for entry in made}) == len(made)
     found = {entry.decision_id: (entry.round, entry.action, entry.source) for entry in made}
@@ -90,7 +89,7 @@ def test_a_stop_is_graceful_it_drains_and_takes_a_snapshot(tmp_path: Path) -> No
         with Client(server.address, patience=120) as client:
             client.create_experiment("shop", POLICY, mode="guarded")
 
-        async def visit_while_stopping() -> list[Decision]:
+        async def visit_while_stopping() -> list[Answer]:
             async with AsyncClient(server.address, timeout=30) as client:
                 asked = [
                     asyncio.create_task(client.decide("shop", rows_of(str(n)), decision_id=str(n))) for n in range(40)

@@ -7,18 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from surefoot.experiment.lease_hub import LeaseHub
 
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError
-from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
-from surefoot.rounds.events import LOST, Lost, encode
-from surefoot.service.routes.leases import ShardRead, ShardsRead, tell_losses
 from surefoot.service.settings import Settings, load
-from tests.edge.edges import new_keys
+from surefoot.sharing.hub import Hub
 from tests.journal.servers import new_database, running_server
-from tests.service.page_browser import browser
 from tests.service.servers import POLICY, running
 
 ACTIONS = [{"id": "blue", "features": [0.6, 0.1]}, {"id": "red", "features": [0.9, 0.2]}]
@@ -55,7 +50,7 @@ def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Pa
         assert first.post("/v1/experiments", json=body).status_code == 201
         both = list(enumerate((first, second)))
         learner = sum(visits(client, f"{turn}.{n}", 15) for turn in range(6) for n, client in both)
-        found = second.get("/v1/experiments/shop/shards").json()
+        found = second.get("/v1/experiments/shop/shards").json()["hub"]
         listed = second.get("/v1/experiments").json()
         metrics = second.get("/metrics").status_code
         for client in (first, second):
@@ -64,10 +59,7 @@ def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Pa
     assert metrics == 200
     assert [one["name"] for one in listed["experiments"]] == ["shop"]
     assert found["shard"] == "lima"
-    assert [one["name"] for one in found["shards"]] == ["berlin", "lima"]
-    assert all(one["amount"] > 0 for one in found["shards"])
-    assert 0 < found["leased"] <= found["pot"]
-    assert found["leased"] == pytest.approx(sum(one["amount"] for one in found["shards"]))
+    check_amounts(found)
     with open_journal(hub) as place:
         journals = {told.shard or "": open_journal(told.database) for told in (berlin, lima)}
         report = audit_shards(place, "shop", journals)
@@ -75,6 +67,14 @@ def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Pa
             journal.close()
     assert report.is_clean
     assert sum(one.tally.decisions for one in report.shards.values()) == 180
+
+
+def check_amounts(hub: dict[str, Any]) -> None:
+    """What is leased is what the shards may lose, and no more than there is."""
+    assert [one["name"] for one in hub["members"]] == ["berlin", "lima"]
+    assert all(one["amounts"]["reward"] > 0 for one in hub["members"])
+    assert 0 < hub["leased"]["reward"] <= hub["pots"]["reward"]
+    assert hub["leased"]["reward"] == pytest.approx(sum(one["amounts"]["reward"] for one in hub["members"]))
 
 
 def guarded_visits(client: httpx.Client, prefix: str, count: int) -> int:
@@ -100,7 +100,7 @@ def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: P
         assert "mean" in refused.text
         assert first.post("/v1/experiments", json=body).status_code == 201
         learner = sum(guarded_visits(client, f"{n}", 25) for n, client in enumerate((first, second)))
-        found = second.get("/v1/experiments/models/shards").json()
+        found = second.get("/v1/experiments/models/shards").json()["hub"]
         summary = second.get("/v1/experiments/models").json()
         paused = first.put("/v1/experiments/models/mode", json={"mode": "paused", "reason": "a trial"})
         assert paused.status_code == 200, paused.text
@@ -112,15 +112,12 @@ def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: P
         assert guarded_visits(second, "held", 5) == 0
         edge = first.post("/v1/experiments/models/edges", json={"shard": "till", "token": "ab" * 16})
         assert edge.status_code == 422
-        assert "guard" in edge.text
+        assert "signing_key" in edge.text
         for client in (first, second):
             client.close()
     assert learner > 5
-    assert (summary["rounds"], "guard" in summary) == (25, True)
-    assert [one["name"] for one in found["shards"]] == ["berlin", "lima"]
-    (bank,) = found["banks"].values()
-    assert 0 < bank["leased"] <= bank["pot"] == found["pot"]
-    assert bank["leased"] == pytest.approx(sum(one["amounts"]["reward"] for one in found["shards"]))
+    assert (summary["rounds"], summary["guard"]["binds"]) == (25, "reward")
+    check_amounts(found)
     with open_journal(hub) as place:
         journals = {told.shard or "": open_journal(told.database) for told in (berlin, lima)}
         report = audit_shards(place, "models", journals)
@@ -133,75 +130,6 @@ def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: P
 def away(*_: Any) -> None:
     """In place of what the hub answers."""
     raise JournalUnavailableError("The server must answer, but does not.")
-
-
-def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    new_keys(tmp_path)
-    settings = Settings(
-        database=str(tmp_path / "own.db"),
-        hub=str(tmp_path / "hub.db"),
-        shard="berlin",
-        window_seconds=0.1,
-        signing_key=str(tmp_path / "head.key"),
-    )
-    told = {**POLICY, "constraint": {"name": "reserve", "granted": 10.0}}
-    body = {"name": "shop", "settings": told, "ledger": "sharded"}
-    with browser() as chrome, running(settings) as address, httpx.Client(base_url=address, trust_env=False) as client:
-        assert client.post("/v1/experiments", json=body).status_code == 201
-        client.post("/v1/experiments", json={"name": "alone", "settings": POLICY}).raise_for_status()
-        visits(client, "v", 3)
-        with chrome.tab() as tab:
-            tab.size(1280, 900)
-            tab.open(f"{address}#/shop")
-            tab.wait("document.querySelectorAll('#shards dt').length === 1")
-            assert "is leased of 10" in tab.text()
-            assert "This server is berlin" in tab.text()
-            assert "may lose 8 under lease" in tab.text()
-            assert (
-                "at least the floor, 90% of what the baseline would have earned, less the 10 of the reserve"
-                in tab.text()
-            )
-            assert "skew 1" in tab.text()
-            joined = client.post("/v1/experiments/shop/edges", json={"shard": "gone", "token": "ab" * 16})
-            assert joined.status_code == 201, joined.text
-            tab.wait("document.querySelectorAll('#shards dt').length === 2")
-            tab.run("document.querySelector('#shards button').click()")
-            tab.wait("document.getElementById('confirm-dialog').open")
-            assert "Its lease stays charged" in tab.text()
-            tab.run("document.getElementById('confirm-reason').value = 'its machine is gone'")
-            tab.run("document.getElementById('confirm').click()")
-            tab.wait("document.querySelector('#shards dt .quiet') !== null")
-            assert "gone away: nobody waits for it" in tab.text()
-            assert "its machine is gone nobody named" in tab.text()
-            assert tab.run("document.querySelectorAll('#shards button').length") == 0
-            assert tab.run("document.getElementById('shards-error').hidden")
-            silent = JournalUnavailableError("The hub must answer, but is away.")
-            with monkeypatch.context() as patched:
-                patched.setattr(Experiment, "lease_error", property(lambda _: silent))
-                tab.open(f"{address}#/shop")
-                tab.wait("!document.getElementById('shards-error').hidden")
-                assert "The lease of this server was not renewed: The hub must answer, but is away." in tab.text()
-            metrics = {
-                "revenue": {"kind": "floor", "low": 0.0, "high": 2.0, "alpha": 0.1, "reserve": 10.0},
-                "cost": {"kind": "ceiling", "low": 0.1, "high": 1.0, "alpha": 0.1, "reserve": 5.0},
-            }
-            guard = {"name": "models", "policy": "Guard", "settings": {"delta": 0.1, "metrics": metrics}}
-            client.post("/v1/experiments", json={**guard, "ledger": "sharded"}).raise_for_status()
-            tab.open(f"{address}#/models")
-            tab.wait("document.getElementById('name').textContent === 'models'")
-            tab.wait("document.getElementById('shards').textContent.includes('may lose 4 cost and 8 revenue')")
-            assert "4 is leased of 5 cost, and 8 is leased of 10 revenue that may be lost in all" in tab.text()
-            with monkeypatch.context() as patched:
-                patched.setattr(LeaseHub, "look", away)
-                tab.wait("document.getElementById('shards-note').textContent.includes('The hub does not answer')")
-                assert "may lose 4 cost and 8 revenue" in tab.text()
-                tab.open(f"{address}#/shop")
-                tab.wait("document.getElementById('name').textContent === 'shop'")
-                tab.wait("document.getElementById('shards').textContent.includes('may lose 8 under lease')")
-            tab.open(f"{address}#/alone")
-            tab.wait("document.getElementById('name').textContent === 'alone'")
-            tab.wait("document.getElementById('shards-panel').hidden")
-            assert tab.complaints == []
 
 
 def test_a_server_that_is_no_shard_says_so(tmp_path: Path) -> None:
@@ -241,15 +169,16 @@ def test_an_admin_stops_waiting_for_a_shard_and_a_server_leaves(hub: str, tmp_pa
         assert first.post(f"{name}/shards/nobody/loss", json={"reason": "gone"}).status_code == 422
         lost = first.post(f"{name}/shards/lima/loss", json={"reason": "its machine is gone"})
         assert lost.status_code == 200, lost.text
-        away = {shard["name"]: (shard["is_away"], shard["amount"] > 0) for shard in lost.json()["shards"]}
+        away = {one["name"]: (one["is_away"], one["amounts"]["reward"] > 0) for one in lost.json()["hub"]["members"]}
         assert away == {"berlin": (False, True), "lima": (True, True)}
         other = first.post(f"{name}/shards/lima/departure")
         assert other.status_code == 422
         assert "Ask that one" in other.json()["detail"]
         left = first.post(f"{name}/shards/berlin/departure")
         assert left.status_code == 200, left.text
-        assert {shard["name"]: shard["amount"] for shard in left.json()["shards"]}["berlin"] == 0.0
-        reasons = {shard["name"]: (shard["is_away"], shard["lost"]) for shard in left.json()["shards"]}
+        members = left.json()["hub"]["members"]
+        assert {shard["name"]: shard["amounts"]["reward"] for shard in members}["berlin"] == 0.0
+        reasons = {shard["name"]: (shard["is_away"], shard["lost"]) for shard in members}
         assert reasons == {"berlin": (True, None), "lima": (True, "its machine is gone")}
         made = first.post(f"{name}/decisions", json={"actions": ACTIONS, "baseline": "blue"})
         assert made.json()["source"] == "baseline"
@@ -278,28 +207,14 @@ def test_a_server_that_does_not_reach_the_hub_says_why_and_what_it_is_leased(
 
     with running(settings) as address, httpx.Client(base_url=address, trust_env=False) as client:
         client.post("/v1/experiments", json=body).raise_for_status()
-        before = client.get("/v1/experiments/shop/shards").json()
-        monkeypatch.setattr(LeaseHub, "look", away)
+        before = client.get("/v1/experiments/shop/shards").json()["hub"]
+        monkeypatch.setattr(Hub, "look", away)
         found = client.get("/v1/experiments/shop/shards")
         assert found.status_code == 200, found.text
-        alone = found.json()
+        alone = found.json()["hub"]
     assert "must answer" in alone["error"]
-    assert (alone["shard"], alone["pot"], alone["leased"], alone["banks"]) == ("berlin", None, None, {})
-    (own,) = alone["shards"]
-    (told,) = before["shards"]
-    assert {**own, "through": told["through"]} == told
-    assert own["amount"] > 0
-
-
-def test_of_a_shard_that_was_lost_twice_the_newest_word_is_told_and_of_one_that_is_back_none() -> None:
-    def lost(shard: str, reason: str) -> None:
-        payload = encode(Lost(shard=shard, reason=reason, by="ops"))
-        journal.transact("shop", lambda transaction: transaction.append(LOST, payload, time=1.0))
-
-    with open_journal("memory:") as journal:
-        journal.create("shop", b"{}", time=0.0)
-        for shard, reason in (("a", "fire"), ("b", "flood"), ("a", "frost")):
-            lost(shard, reason)
-        shards = [ShardRead(name, 1, 0.0, 0, 0.0, is_away=name == "a") for name in "ab"]
-        tell_losses(journal, "shop", ShardsRead(None, 0.0, 0.0, shards))
-    assert [shard.lost for shard in shards] == ["frost", None]
+    assert (alone["shard"], alone["pots"], alone["leased"]) == ("berlin", {}, {})
+    (own,) = alone["members"]
+    (known,) = before["members"]
+    assert {**own, "through": known["through"]} == known
+    assert own["amounts"]["reward"] > 0

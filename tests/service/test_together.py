@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from surefoot.audit import audit
-from surefoot.client import AsyncClient, Client, Decision
+from surefoot.client import AsyncClient, Client
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
-from surefoot.rounds import events
+from surefoot.rounds import Answer, events
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.service.servers import POLICY, Apart
 from tests.service.test_kills import reward_of, rows_of
@@ -23,10 +23,10 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-async def visit(address: str, prefix: str, visits: int) -> list[Decision]:
+async def visit(address: str, prefix: str, visits: int) -> list[Answer]:
     async with AsyncClient(address, timeout=60) as client:
 
-        async def one(decision_id: str) -> Decision:
+        async def one(decision_id: str) -> Answer:
             made = await client.decide("shop", rows_of(decision_id), decision_id=decision_id)
             assert (await client.reward("shop", decision_id, reward_of(decision_id))).is_accepted
             return made
@@ -46,7 +46,7 @@ def test_two_servers_share_an_experiment_and_the_audit_is_clean(tmp_path: Path, 
         with Client(servers[1].address, patience=120, timeout=60) as other:  # the other one finds it by itself
             assert other.experiment("shop")["rounds"] == 0
 
-        async def visit_both() -> list[Decision]:
+        async def visit_both() -> list[Answer]:
             found = await asyncio.gather(*(visit(one.address, one.log.parent.name, visits) for one in servers))
             return [decision for some in found for decision in some]
 
@@ -57,7 +57,7 @@ def test_two_servers_share_an_experiment_and_the_audit_is_clean(tmp_path: Path, 
             repeated = other.decide("shop", rows_of("a.0"), decision_id="a.0")
             assert repeated.is_repeat
     with open_journal(database) as journal:
-        rounds = [event for event in journal.read("shop") if event.kind == events.DECISION]
+        rounds = [event for event in journal.read("shop") if event.kind == events.ROUND]
         assert len(rounds) == len({decision.round for decision in told}) == 2 * visits
         assert Experiment.open(journal, "shop").status().rewards == 2 * visits
         report = audit(journal, "shop")
