@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from tests.leases.fleet import Fleet, simulate_fleet
+from tests.sharing.fleet import Fleet, simulate_fleet
 
 from surefoot.simulation import PaperWorld, Spec, simulate
 

@@ -16,7 +16,7 @@ import surefoot
 from surefoot import Experiment, Guard, open_journal
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
-from surefoot.experiment.experiment_toml import read_configuration
+from surefoot.experiment import read_configuration
 from surefoot.linear.features import Disjoint, OneHot
 from surefoot.replay.guarded_lucb import guarded
 from surefoot.replay.open_log import read_log
@@ -171,5 +171,5 @@ def test_why_a_proposal_had_no_share_is_told_apart() -> None:
     for sentence, (guard, proposal) in made.items():
         shop = Experiment.create(open_journal("memory:"), "shop", guard, mode="guarded")
         answer = shop.decide(baseline="old", proposal=proposal)
-        assert sentence in answer.explain()
+        assert sentence in answer.explanation
         assert sentence in Guard(**guard.settings).decide(baseline="old", proposal=proposal).certificate.explain()

@@ -172,7 +172,7 @@ def test_offered_actions_are_rows_of_the_configuration(tmp_path: Path) -> None:
     shop = Experiment.create(surefoot.open_journal("memory:"), "shop", config)
     context = {"x": 0.3, "plan": "pro"}
     answer = shop.decide(context=context, actions=["small"])
-    assert answer.record.asked.features == [config.rows(context)[1].tolist()]
+    assert shop.round(answer.decision_id).request.features == [config.rows(context)[1].tolist()]
     with pytest.raises(
         InputError, match=r"those of the experiment's configuration, but got 'smal'. Did you mean 'small'"
     ):
@@ -214,8 +214,8 @@ def test_the_service_encodes_contexts_by_the_file(address: str, tmp_path: Path) 
         client.create_experiment("shop", configuration=path)
         decision = client.decide("shop", context=context)
         assert (decision.action_id, decision.source, decision.is_fallback) == ("small", "baseline", False)
-        asked = client.decision("shop", decision.decision_id)["asked"]
-        np.testing.assert_array_equal(asked["features"], config.rows(context))
+        request = client.decision("shop", decision.decision_id)["round"]["request"]
+        np.testing.assert_array_equal(request["features"], config.rows(context))
         assert client.decide("shop", ["small"], context=context).action_id == "small"
         with pytest.raises(ServiceError, match="'plan', which the log always had"):
             client.decide("shop", context={"x": 0.1})
