@@ -44,8 +44,9 @@ def tab(chrome: Browser, models: httpx.Client) -> Iterator[Tab]:
 
 def play(client: httpx.Client, rounds: int) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for _ in range(rounds):
-        made = client.post(f"{PATH}/decisions", json={"baseline": "big", "proposal": {"model": "small"}}).json()
+    for n in range(rounds):
+        proposal = "big" if n % 3 == 0 else {"model": "small"}
+        made = client.post(f"{PATH}/decisions", json={"baseline": "big", "proposal": proposal}).json()
         is_learner = made["source"] == "learner"
         value = {"quality": 0.9 if is_learner else 0.6, "cost": 0.4 if is_learner else 0.8}
         client.post(f"{PATH}/decisions/{made['decision_id']}/reward", json={"value": value}).raise_for_status()
@@ -63,12 +64,15 @@ def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, mode
     card = tab.run("document.querySelector('.card[aria-current]').innerText")
     shown = (
         re.search(r"Lift of quality\n(\S+) to \S+\nProposal less baseline, per proposal, 95% sure", tiles),
-        re.search(r", lift (\S+) to ", card),
+        re.search(r"lift (\S+) to ", card),
     )
     assert [float(found[1].replace("−", "-")) for found in shown if found] == [
         pytest.approx(low, rel=0.02)
     ] * 2  # as they are rounded
     assert f"{summary['learner_rounds']} the learner's, {summary['baseline_rounds']} the baseline's" in text
+    share = summary["learner_rounds"] / summary["guard"]["differing_rounds"]
+    assert f"since the start, {share:.0%} of where both differ" in tiles
+    assert summary["guard"]["differing_rounds"] == pytest.approx(summary["rounds"] * 2 / 3, abs=2)
     numbers = "[...document.querySelectorAll('[data-metric=quality] dd')].map((dd) => dd.textContent)"
     assert tab.run(numbers)[1:] == ["0.6", "0.9"]
     assert tab.run("document.querySelectorAll('.spark .bank').length") == 2

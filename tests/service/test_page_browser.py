@@ -34,6 +34,14 @@ def shop(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     assert list(folder.iterdir()) == []
 
 
+@pytest.fixture(scope="module")
+def script(chrome: Browser, shop: str) -> Iterator[Tab]:
+    """A tab in which modules of the page can be called."""
+    with chrome.tab() as found:
+        found.call("Emulation.setLocaleOverride", locale="en-US")
+        yield found.open(shop)
+
+
 def mode_of(address: str, name: str) -> str:
     return str(httpx.get(f"{address}/v1/experiments/{name}", timeout=60).json()["mode"])
 
@@ -58,9 +66,21 @@ def test_everything_that_a_manager_asks_for_is_on_the_page(tab: Tab, shop: str) 
     tab.wait("document.querySelectorAll('.belief').length === 8")
     tab.wait("document.querySelectorAll('#assumptions dt').length > 5")
     text = tab.text()
-    for word in ("of what the baseline would have earned", "Margin above the floor", "With the learner"):
+    for word in ("Does it pay?", "What is at risk?", "clicks less so far, 10% of what today's choice earns"):
         assert word in text
-    for word in ("Rewards pending", "95% certain", "Guaranteed", "Estimated", "reward_window 1.5", GUARDED, SHADOW):
+    why = tab.run("document.getElementById('verdict').textContent")
+    assert "of what the baseline would have earned" in why or "Only the baseline has played so far" in why
+    for word in (
+        "Margin above the floor",
+        "With the learner",
+        "Rewards pending",
+        "95% sure",
+        "Guaranteed",
+        "Estimated",
+        "reward_window 1.5",
+        GUARDED,
+        SHADOW,
+    ):
         assert word in text
     assert tab.complaints == []
 
@@ -77,7 +97,7 @@ def test_looking_back_by_keyboard_shows_an_earlier_decision(tab: Tab, shop: str)
 
 
 BACK = "((look) => ((look.value = 3), look.dispatchEvent(new Event('input'))))(document.getElementById('look'))"
-SHOWN = ("#answer", "#verdict", "#tiles", "#decisions", "#beliefs")
+SHOWN = ("#answer", "#risk", "#verdict", "#tiles", "#decisions", "#beliefs")
 
 
 def test_looking_back_changes_everything_on_the_page_and_now_is_one_click_away(tab: Tab, shop: str) -> None:
@@ -141,55 +161,115 @@ def test_what_is_shaded_has_room_or_fades(tab: Tab, shop: str, most: float, fits
 
 
 LIFT = {"metric": "reward", "estimate": 0.1, "low": 0.05, "high": 0.2, "decisions": 40, "confidence": 0.95}
+OPEN, LOSS = LIFT | {"low": -0.01}, LIFT | {"low": -0.3, "high": -0.2}
 COST = {"metric": "cost", "kind": "ceiling"}
-GUARD = {"metrics": {"cost": {"kind": "ceiling"}}}
-AGAIN = {"restarts": 1, "promise_round": 3}
-EACH = "On average a decision of the learner earns"
-SURE = "the baseline would have: 95% sure, however often you look"
+MEAN = {"learner_mean": 0.9, "baseline_mean": 0.5}
+QUALITY = {"kind": "floor", "alpha": 0.1, "bank": 2.0, "lift_low": -0.1, "lift_high": 0.2, **MEAN}
+COSTS = {"kind": "ceiling", "alpha": 0.3, "bank": 99.0, "lift_low": -0.2, "lift_high": -0.1, **MEAN}
+GUARD = {"metrics": {"cost": COSTS, "quality": QUALITY}}
+NEW = {"restarts": 1, "promise_round": 3}
+STANDING = {"rounds": 99, "learned": 90, "learner_rounds": 40, "events": 500, "restarts": 0, "promise_round": 1}
+STANDING |= {"is_refuted": False, "mode": "guarded", "debt": 0, "margin": 3, "estimated_baseline": 400, "lift": OPEN}
+
+
+def point(rounds: int, lift: dict[str, Any] = LIFT, **more: Any) -> dict[str, Any]:
+    return STANDING | {"rounds": rounds, "events": 5 * rounds, "time": 1.6e9, "lift": lift} | more
 
 
 @pytest.mark.parametrize(
-    ("standing", "points", "answer", "words"),
+    ("standing", "proved", "answer", "words"),
     [
         ({"rounds": 0}, [], "open", "No decisions yet."),
-        ({"rounds": 9, "learner_rounds": 0}, [], "open", "the learner has not played yet"),
-        ({"rounds": 9, "learner_rounds": 3, "lift": None}, [], "open", "This policy has no interval"),
-        ({"rounds": 9, "learner_rounds": 3, "is_refuted": True}, [], "no", "The data contradict what was declared."),
-        ({"lift": LIFT}, [], "yes", f"It is paying. {EACH} 0.05 to 0.2 more than {SURE}."),
-        ({"lift": LIFT | {"low": -0.01}}, [], "open", f"{EACH} between 0.01 less and 0.2 more than {SURE}."),
-        ({"lift": LIFT | {"low": -0.3, "high": -0.2}}, [], "no", f"It is not paying. {EACH} 0.2 to 0.3 less than"),
-        ({"lift": LIFT}, [-0.1, 0.01, -0.1, 0.02, 0.05], "yes", "since decision 4, "),
-        ({"lift": LIFT}, [0.01, 0.05], "yes", "since decision 1 or earlier, "),
+        ({"learner_rounds": 0}, [], "open", "The learner has not played yet."),
+        ({"lift": None}, [], "open", "This policy has no interval"),
+        ({"is_refuted": True}, [], "no", "The data contradict what was declared."),
         (
-            {"lift": LIFT | COST, "guard": GUARD},
+            {},
             [],
-            "no",
-            "On average a proposal's cost is 0.05 to 0.2 higher than the baseline's: 95%",
+            "open",
+            "Not known yet. Now: on average the learner earns between 0.01 less and 0.2 more per decision",
         ),
+        ({"reward_unit": "clicks"}, [], "open", "between 0.01 clicks less and 0.2 clicks more per decision than"),
         (
-            {"lift": LIFT | COST | {"low": -0.2, "high": -0.1}, "guard": GUARD},
+            {"lift": LIFT, "reward_unit": "EUR"},
             [],
             "yes",
-            "On average a proposal's cost is 0.1 to 0.2 lower than the baseline's: 95%",
+            "earns €0.05 to €0.20 more per decision than today's choice.",
         ),
+        ({"lift": LIFT, "reward_unit": "clicks"}, [point(7)], "yes", "It pays: proved at decision 7. Now: on average"),
+        ({"lift": LIFT, "reward_unit": "clicks"}, [point(7)], "yes", "earns 0.05 to 0.2 clicks more per decision than"),
+        ({"lift": LIFT}, [point(7)], "yes", "than today's choice. 95% sure, however often you look."),
         ({"lift": LIFT | {"confidence": 0.99999}}, [], "yes", "99.999% sure"),
-        (AGAIN | {"lift": None, "floor": 0.1, "margin": None}, [], "open", "not played since it started over"),
-        (AGAIN | {"lift": LIFT}, [(0.1, {}), (0.1, {}), (0.1, AGAIN), (0.1, AGAIN)], "yes", "since decision 3, "),
-        ({"lift": LIFT}, [(0.1, {}), (0.1, {"decisions": 9}), (0.1, {"decisions": 12})], "yes", "since decision 2, "),
+        # What was proved stays said, and what is so now beside it.
+        ({}, [point(7)], "yes", "It pays: proved at decision 7."),
+        ({}, [point(7)], "yes", "between 0.01 less and 0.2 more per decision than today's choice. 95% sure, however"),
+        ({}, [point(7)], "yes", "By itself that would not prove it. When that was first proved, Sep 13, 2020, "),
+        ({}, [point(7)], "yes", ": 0.05 to 0.2 more per decision."),
+        ({}, [point(7), point(9, LOSS)], "no", "It does not pay: proved at decision 9."),
+        ({"lift": LOSS}, [point(7)], "yes", "It pays: proved at decision 7."),
+        # Of then, where somebody looks back; and of the same learner.
+        ({"events": 40}, [point(7), point(9, LOSS)], "yes", "proved at decision 7."),
+        ({"events": 30}, [point(7)], "open", "Not known yet."),
+        (NEW, [point(7)], "open", "Not known yet."),
+        (NEW | {"lift": LIFT}, [point(7), point(9, **NEW)], "yes", "It pays: proved at decision 9."),
+        (NEW | {"lift": None, "floor": 0.1, "margin": None}, [], "open", "not played since it started over"),
+        # Of a guard, whose metric may be a cost.
+        ({"lift": LIFT | COST, "guard": GUARD}, [], "no", "a proposal's cost lies 0.05 to 0.2 above that of today's"),
+        ({"lift": LIFT | COST, "guard": GUARD}, [], "no", "choice; its quality between 0.1 below and 0.2 above."),
+        (
+            {"lift": LOSS | COST, "guard": GUARD},
+            [],
+            "yes",
+            "It pays: proved at decision 99. Now: on average a proposal",
+        ),
     ],
 )
-def test_the_first_line_says_whether_it_pays_since_when_and_how_sure(
-    tab: Tab, shop: str, standing: dict[str, Any], points: list[Any], answer: str, words: str
+def test_the_first_answer_says_whether_it_pays_since_when_and_how_sure(
+    script: Tab, standing: dict[str, Any], proved: list[Any], answer: str, words: str
 ) -> None:
-    tab.open(shop)
-    given = {"rounds": 99, "learner_rounds": 40, "is_refuted": False, **standing}
-    past = []
-    for at, point in enumerate(points):
-        low, told = point if isinstance(point, tuple) else (point, {})
-        past.append({"rounds": 1 + at, "time": 1.6e9, "lift": LIFT | {"low": low} | told, **told})
-    found = tab.run(f"import('/static/lift.js').then((lift) => lift.liftLine({json.dumps(given)}, {json.dumps(past)}))")
+    given = ", ".join(json.dumps(one) for one in (point(99, OPEN, events=500) | standing, proved))
+    found = script.run(f"import('/static/lift.js').then((lift) => lift.liftLine({given}))")
     assert found["answer"] == answer
-    assert words in f"{found['verdict']} {found['text']}"
+    assert words in " ".join([found["verdict"], *found["texts"]])
+
+
+SURE, TENTH = "95% sure, however often you look.", "10% of what today's choice earns."
+ONE = {"metrics": {"reward": QUALITY}}
+STAGED = {"constraint.stagewise": None}
+PAUSED = {"mode": "paused", "learner_rounds": 0}
+
+
+@pytest.mark.parametrize(
+    ("standing", "declared", "words"),
+    [
+        ({}, {}, f"At most 40 less so far, {TENTH} Of that, at worst 37 is spent by now. {SURE}"),
+        ({"reward_unit": "clicks"}, {}, "At most 40 clicks less so far, 10% of what today's choice earns. Of that, at"),
+        ({"reward_unit": "EUR", "estimated_baseline": 25}, {}, "At most €2.50 less so far, 10% of what today's choice"),
+        ({"margin": 41}, {}, "Of that, at worst 0 is spent by now."),
+        ({"margin": 41}, {"constraint.reserve": 6}, f"At most 46 less so far, {TENTH} Of that, at worst 5 "),
+        ({"margin": 41}, STAGED, f"At most 40 less so far, 10% of what today's choice earns. {SURE}"),
+        ({"estimated_baseline": None}, {}, f"At most 10% less than today's choice earns. {SURE}"),
+        ({"learner_rounds": 0, "margin": None}, {}, "None of it is spent: the learner has not played yet."),
+        (PAUSED, {}, "Nothing now. Only today's choice is played. Once the learner plays: at most 40 less so far"),
+        ({"margin": None, "debt": 9}, {}, "Of that, at worst 9 is spent, and is earned back before the learner plays"),
+        ({"is_refuted": True}, {}, "Not proved any more. Only today's choice is played."),
+        ({}, {"alpha": None}, "Nothing is promised. This policy keeps no floor."),
+        ({}, {"skew": 1.0}, f"At most 10% less than today's choice earns. All servers together are counted. {SURE}"),
+        ({"guard": ONE, "reward_unit": "clicks"}, {}, f"At most 4.5 clicks less so far, {TENTH}"),
+        ({"guard": ONE}, {}, f"Of that, at worst 2.5 is spent by now. {SURE}"),
+        ({"guard": ONE}, {"reward.reserve": 1}, "At most 5.5 less so far, 10% of what today's choice earns."),
+        ({"guard": GUARD}, {}, "At most 30% more cost and 10% less quality than today's choice. At most 14 cost more"),
+        ({"guard": GUARD}, {}, "so far. Of that, at worst 0 is spent by now. At most 4.5 quality less so far. Of"),
+        ({"guard": GUARD}, {"skew": 1.0}, "10% less quality than today's choice. All servers together are counted."),
+        ({"guard": GUARD} | PAUSED, {}, "Once the learner plays: at most 30% more cost and 10% less quality than"),
+    ],
+)  # fmt: skip
+def test_the_second_answer_says_what_is_at_risk_in_the_users_own_unit(
+    script: Tab, standing: dict[str, Any], declared: dict[str, Any], words: str
+) -> None:
+    given = json.dumps(STANDING | standing), json.dumps({"alpha": 0.1, "delta": 0.05} | declared)
+    found = script.run(f"import('/static/risk.js').then((risk) => risk.riskLine({given[0]}, {given[1]}))")
+    assert words in " ".join([found["verdict"], *found["texts"]])
 
 
 def test_midnight_is_hour_0_and_nothing_is_certain(tab: Tab, shop: str) -> None:
@@ -205,7 +285,7 @@ def test_midnight_is_hour_0_and_nothing_is_certain(tab: Tab, shop: str) -> None:
 
 def test_on_paper_the_page_is_light_and_has_no_buttons(tab: Tab, shop: str) -> None:
     tab.open(f"{shop}/#/{GUARDED}")
-    tab.wait("document.getElementById('answer').textContent")
+    tab.wait("document.querySelector('#answer .says').textContent")
     dark = [{"name": "prefers-color-scheme", "value": "dark"}]
     tab.call("Emulation.setEmulatedMedia", media="print", features=dark)
     assert tab.run("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 248)"
@@ -322,7 +402,8 @@ def test_an_alarm_is_answered_on_the_page_and_the_new_promise_is_said_openly(tab
         client.post("/v1/experiments/shop/decisions/a/reward", json={"value": 7}).raise_for_status()
         tab.wait(f"({alarm}).includes('A reward of 7 came in for round 1, but 0 to 1 was declared.')")
         tab.wait("document.querySelectorAll('#answers button').length === 3")
-        assert "the floor is not proved any more" in tab.text()
+        assert "the floor is not proved any more" in tab.run("document.getElementById('verdict').textContent")
+        assert "Not proved any more." in tab.text()
         for response, words in (("stay", "It was acknowledged"), ("renew", "counts from round 2 on")):
             tab.run(f"document.querySelector('#answers [data-response={response}]').focus()")
             tab.press("Enter", 13)

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 
 import surefoot
+from surefoot.experiment.status import Lift
 from surefoot.service.beliefs import NO_BELIEFS
 from surefoot.service.history import StatusHistory, replayed
 from surefoot.service.settings import Settings
@@ -131,6 +133,39 @@ def test_what_was_believed_is_kept_beside_every_point_and_dropped_with_it() -> N
         assert history.beliefs_at(point.events).observations == point.rounds - 1
         assert history.beliefs_at(point.events + 1).observations == point.rounds - 1
     assert history.beliefs_at(1) == NO_BELIEFS
+
+
+@pytest.mark.parametrize("most", [4, 16])
+def test_what_was_proved_stays_proved_however_often_points_are_dropped(most: int) -> None:
+    """With the event at which it was first known; after an alarm, of another learner."""
+    shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", surefoot.SafeLUCB(**POLICY))  # type: ignore[arg-type]
+    ends = {3: (0.1, 0.2), 4: (-0.1, 0.2), 5: (0.2, 0.3), 20: (-0.3, -0.2), 21: (-0.3, 0.1), 30: (0.1, 0.2)}
+    ends[40] = (0.1, 0.2)
+    history = StatusHistory(most)
+    for number in range(2, 60):
+        low, high = ends.get(number, (-1.0, 1.0))
+        lift = Lift("reward", 0.0, low, high, number, 0.95)
+        point = msgspec.structs.replace(shop.status(), events=number, lift=lift, restarts=int(number > 35))
+        history.add(point)
+    assert [(point.events, point.lift and point.lift.is_paying) for point in history.proved] == [
+        (3, True), (20, False), (30, True), (40, True),
+    ]  # fmt: skip
+
+
+def test_rewards_have_a_unit_that_forks_keep_and_metrics_have_names(client: httpx.Client) -> None:
+    create(client, "clicks", reward_unit="clicks")
+    assert client.get("/v1/experiments/clicks").json()["reward_unit"] == "clicks"
+    client.post("/v1/experiments/clicks/forks", json={"name": "clicks-2", "reason": "a try"}).raise_for_status()
+    assert client.get("/v1/experiments/clicks-2").json()["reward_unit"] == "clicks"
+    metrics = {"quality": {"kind": "floor", "low": 0, "high": 1, "alpha": 0.1}}
+    told = {"policy": "Guard", "settings": {"delta": 0.1, "metrics": metrics}, "reward_unit": "EUR"}
+    for body, rule in (
+        (told, "left out where metrics have names"),
+        ({"settings": POLICY, "reward_unit": "x" * 41}, "at most 40"),
+    ):
+        refused = client.post("/v1/experiments", json={"name": "wrong", **body})
+        assert refused.status_code == 422
+        assert rule in refused.json()["detail"]
 
 
 def test_arms_go_by_the_names_of_the_newest_decision(client: httpx.Client) -> None:

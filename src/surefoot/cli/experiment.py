@@ -66,6 +66,7 @@ def create(
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
+    reward_unit: Annotated[str, typer.Option(help='What rewards are counted in: "clicks", or a currency, "EUR".')] = "",
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
@@ -89,6 +90,7 @@ def create(
         "sealed": sealed,
         "confirm_within": confirm_within,
         "feature_names": None if feature_names is None else feature_names.split(","),
+        "reward_unit": reward_unit,
     }
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):

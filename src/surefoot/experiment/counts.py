@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from surefoot.rounds.events import Reason, Response, Reward
+from surefoot.policies.guard_settings import is_same
+from surefoot.rounds.events import PairRound, Reason, Response, Reward
 
 HOUR = 3600.0
 
@@ -28,6 +29,7 @@ class Counts(msgspec.Struct, forbid_unknown_fields=True):
     allowed:   rounds in which the learner might have played, whether it did or not
     floor:     margin and round of the newest learner round; `worst` of the one with the least margin
     proposed:  margin of the newest proposal
+    differing: rounds of a guard in which the proposal was another action than the baseline's
     visits:    of open units, beside rounds
     voided:    rounds that were not played as decided
     restarts:  after which round an alarm was answered, and how
@@ -39,6 +41,7 @@ class Counts(msgspec.Struct, forbid_unknown_fields=True):
     held_rounds: int = 0
     fallback_rounds: int = 0
     allowed_rounds: int = 0
+    differing_rounds: int = 0
     visits: int = 0
     proposed_margin: float = math.nan
     newest_margin: float = math.nan
@@ -73,6 +76,8 @@ class Counts(msgspec.Struct, forbid_unknown_fields=True):
         self.allowed_rounds += certificate.is_allowed
         self.held_rounds += record.is_held
         self.fallback_rounds += record.is_fallback
+        if isinstance(record, PairRound):
+            self.differing_rounds += not is_same(record.request.baseline, record.request.proposal)
         if record.source == "baseline":
             self.baseline_rounds += 1
             return

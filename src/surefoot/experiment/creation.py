@@ -30,7 +30,7 @@ from surefoot.sharing.pots import pot_of
 from surefoot.version import VERSION
 
 MODES: tuple[ModeName, ...] = ("shadow", "guarded", "paused")
-LONGEST_NAME, LONGEST_FEATURE = 100, 200
+LONGEST_NAME, LONGEST_FEATURE, LONGEST_UNIT = 100, 200, 40
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
 NAME_RULE = "Letters, digits and . _ -, beginning with a letter or digit."
 
@@ -83,7 +83,8 @@ def create_shared(
     mode, clock
         As in `Experiment.create`.
     settings
-        reward_window, default_reward, reward_bounds, description, by and feature_names, as in `Experiment.create`.
+        reward_window, default_reward, reward_bounds, reward_unit, description, by and feature_names, as in
+        `Experiment.create`.
 
     Raises
     ------
@@ -138,6 +139,7 @@ def read_settings(
     by: str = "",
     origin: Forked | None = None,
     feature_names: Sequence[str] | None = None,
+    reward_unit: str = "",
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -178,6 +180,7 @@ def read_settings(
         by=read_text("by", by),
         origin=origin,
         feature_names=read_feature_names(feature_names, policy, is_configured=text is not None),
+        reward_unit=_read_unit(reward_unit, policy),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):
@@ -313,6 +316,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _read_unit(unit: str, policy: BasePolicy) -> str:
+    """What rewards are counted in; several metrics go by their names."""
+    if unit and isinstance(policy, Guard) and policy.settings["metrics"]:
+        raise ConfigError(f"`reward_unit` must be left out where metrics have names, but got {unit!r:.80}.")
+    if len(read_text("reward_unit", unit)) > LONGEST_UNIT:
+        raise ConfigError(f"`reward_unit` must have at most {LONGEST_UNIT} characters, but got {unit!r:.80}.")
+    return unit
 
 
 def read_feature_names(names: Sequence[str] | None, policy: BasePolicy, *, is_configured: bool) -> list[str] | None:

@@ -35,7 +35,7 @@ from surefoot.rounds import decode, events
 from surefoot.rounds.events import METRIC, Created, ModeName, RowsRequest
 from surefoot.values import Value
 
-KEPT = ("reward_window", "default_reward", "reward_bounds", "description", "confirm_within")
+KEPT = ("reward_window", "default_reward", "reward_bounds", "reward_unit", "description", "confirm_within")
 Encode = Callable[[RowsRequest], ArrayLike]
 
 

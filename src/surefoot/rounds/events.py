@@ -122,6 +122,7 @@ class Created(Record):
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     feature_names:  what the features of a row, or the arms, are called
+    reward_unit:    what rewards are counted in: a plural such as "clicks", or a currency by its code, such as "EUR"
     is_sealed:      what is about people is kept beside the chain
     skew:           where shards share the promise, seconds by which their clocks may differ
     shard:          in the journal of a shard, its name
@@ -145,6 +146,7 @@ class Created(Record):
     by: str = ""
     origin: Forked | None = None
     feature_names: list[str] | None = None
+    reward_unit: str = ""
     is_sealed: bool = False
     skew: float | None = None
     shard: str | None = None
@@ -501,6 +503,8 @@ class Lease(Record):
     expires:   of an edge, from which moment on only the baseline plays
     coins:     of an edge of a guard, the SHA-256 of the secrets of its next blocks of coins
     block:     the number of the first of them
+    event_bytes: of an edge, the most that an event may take, which has to be sent
+    proof:     of an edge, by which its hub knows a lease that it granted
     """
 
     shard: str
@@ -514,6 +518,8 @@ class Lease(Record):
     expires: float | None = None
     coins: list[str] | None = None
     block: int = 0
+    event_bytes: int | None = None
+    proof: str | None = None
 
 
 class RowsHanded(Record, array_like=True):

@@ -28,6 +28,7 @@ class Choice:
     mode: Literal["shadow", "guarded"]
     every: int
     description: str
+    unit: str
     actions: tuple[str, ...]
     means: tuple[float, ...]
     slopes: tuple[float, ...]
@@ -66,6 +67,7 @@ class Choice:
             "reward_window": window,
             "reward_bounds": [0.0, 1.0],
             "description": self.description,
+            "reward_unit": self.unit,
             "feature_names": [*self.actions, *(f"{name}, returning" for name in self.actions)],
         }
 
@@ -76,6 +78,7 @@ CHOICES = (
         mode="guarded",
         every=1,
         description="What to show first: 1 for a click. Today it is the bestsellers, for everyone. Simulated visitors.",
+        unit="clicks",
         actions=("bestsellers", "new arrivals", "starter bundle", "free shipping"),
         means=(0.30, 0.30, 0.55, 0.20),
         slopes=(0.05, 0.20, -0.20, 0.10),
@@ -84,7 +87,8 @@ CHOICES = (
         name="newsletter",
         mode="shadow",
         every=4,
-        description="Which subject line to send: 1 for an opened letter. The learner only watches. Simulated readers.",
+        description="Which subject line to send: 1 for an opened letter. Simulated readers.",
+        unit="opened letters",
         actions=("this week", "your favourites", "last chance"),
         means=(0.30, 0.40, 0.25),
         slopes=(0.05, 0.15, -0.10),

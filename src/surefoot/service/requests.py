@@ -150,7 +150,8 @@ class CreateExperiment(Wire, kw_only=True):
     A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
     from the system.
 
-    `feature_names` are what the page calls the features of a row, or the arms.
+    `feature_names` are what the page calls the features of a row, or the arms; `reward_unit` is what it counts rewards
+    in: a plural such as "clicks", or a currency by its code, such as "EUR".
 
     A `configuration` is the text of an experiment.toml, in place of `policy` and `settings`. Where its log spoke
     against a linear model, guarded mode needs `despite_doubt`.
@@ -172,6 +173,7 @@ class CreateExperiment(Wire, kw_only=True):
     ledger: Literal["one", "sharded"] = "one"
     skew: Annotated[float, Meta(ge=0)] = 1.0
     feature_names: list[str] | None = None
+    reward_unit: Text = ""
 
 
 class ForkExperiment(Wire, kw_only=True):

@@ -27,9 +27,10 @@ LOOK_SECONDS, BREATH_SECONDS = 0.5, 15.0  # between two looks at an experiment, 
 
 
 class Picture(msgspec.Struct):
-    """Where an experiment stood over time, oldest first."""
+    """Where an experiment stood over time, oldest first; and when it was first proved that it pays, or does not."""
 
     points: list[Status]
+    proved: list[Status]
 
 
 class Decisions(msgspec.Struct):
@@ -39,10 +40,11 @@ class Decisions(msgspec.Struct):
 
 
 class Live(msgspec.Struct):
-    """One message of the live stream; the first holds everything, later ones only points and decisions that are new."""
+    """One message of the live stream; the first holds everything, later ones of its lists only what is new."""
 
     status: Status
     points: list[Status]
+    proved: list[Status]
     decisions: list[Answer]
     beliefs: Beliefs
     alarms: list[Alarm]
@@ -58,7 +60,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         """Floor, guaranteed and estimated reward over time; of a guard its share and its banks."""
         opened = await registry.find(name)
         await registry.run(opened.look)
-        return Picture(opened.history.points)
+        return Picture(opened.history.points, opened.history.proved)
 
     @get("/v1/experiments/{name:str}/decisions", **guarded("read", TAGS, "listDecisions"), responses=unknown)
     async def decisions(name: ExperimentName, limit: Limit = 20, until: EventNumber = None) -> Decisions:
@@ -134,6 +136,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         return Live(
             status=status,
             points=opened.history.since(after),
+            proved=[point for point in opened.history.proved if point.events > after],
             decisions=opened.newest(20, after=after),
             beliefs=opened.beliefs(),
             alarms=alarms_of(status),

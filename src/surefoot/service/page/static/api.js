@@ -92,5 +92,5 @@ async function all(name, signal) {
   const [status, history, recent, beliefs, alarms] = await Promise.all(
     parts.map((part) => ask(of(name, part), { signal })),
   );
-  return { status, points: history.points, decisions: recent.decisions, beliefs, alarms: alarms.alarms };
+  return { status, ...history, decisions: recent.decisions, beliefs, alarms: alarms.alarms };
 }

@@ -12,9 +12,9 @@ export const share = (value) => (value < 0.1 ? exactly(Math.round(value * 1000) 
 // Where every share is proved to be safe, no metric limits it, and what is left is the ramp's.
 export const isLimited = ({ allowed }) => allowed < 1;
 
-export const cardLine = ({ guard }) => `share ${share(guard.share)}${isLimited(guard) ? `, ${guard.binds} binds` : ""}`;
+export const cardLine = ({ guard }) => `share ${share(guard.share)}, `;
 
-export const meaning = "A coin gives the learner the share that is proved to be safe, and the baseline the rest.";
+export const meaning = "A coin gives the learner the share of the decisions that is proved to be safe, and today's choice the rest.";
 
 // How it stands, in a sentence or two that a manager can repeat.
 export function verdict(status, declared) {
@@ -49,12 +49,15 @@ export function tiles(status, recentShare, tile) {
   return [
     liftTile(status, tile),
     tile("Share of the learner", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
-    tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start`),
+    tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start${wherever(status)}`),
     tile(`Bank of ${guard.binds}`, number(guard.metrics[guard.binds].bank), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
     tile("Rewards pending", count(status.pending), waits),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's, ${count(status.baseline_rounds)} the baseline's`),
   ];
 }
+
+// Where the proposal is today's choice there is nothing to decide, so that the share of all says little.
+const wherever = ({ guard, learner_rounds: played }) => (guard.differing_rounds ? `, ${share(played / guard.differing_rounds)} of where both differ` : "");
 
 export const NOTE = "What may still be spent, and the mean rewards of both sides, which are not comparable where shares and rewards change over time. The interval is, in the reward's own units, and holds at all times at once (95%).";
 

@@ -1,6 +1,6 @@
-// The first line of the page: is it paying, since when, and how sure is that.
+// The first answer of the page: does it pay, since when is that proved, and what is so now.
 
-import { count, element, number, precisely, signed, when } from "./words.js";
+import { amount, count, element, isMoney, latest, number, precisely, signed, sure } from "./words.js";
 
 // Which answer an interval gives; of a ceiling, such as costs, less is better.
 function answerOf({ low, high, kind }) {
@@ -8,75 +8,75 @@ function answerOf({ low, high, kind }) {
   return worst > 0 ? "yes" : best < 0 ? "no" : "open";
 }
 
-const ANSWERS = { yes: "It is paying.", no: "It is not paying.", open: "Not known yet whether it pays." };
+const ANSWERS = { yes: "It pays", no: "It does not pay" };
+const line = (answer, verdict, ...texts) => ({ answer, verdict, texts });
 
-// The answer and its reasons, for a standing; `points` are those up to it.
-export function liftLine(standing, points) {
+// The answer and its reasons, for a standing; `proved` are the points at which an answer was first proved.
+export function liftLine(standing, proved) {
   const { lift, guard, rounds, learner_rounds: played } = standing;
-  if (!rounds) return line("open", "No decisions yet.", "");
-  if (standing.is_refuted && !guard) return line("no", "Not known whether it pays.", "The data contradict what was declared.");
+  if (!rounds) return line("open", "No decisions yet.");
+  if (standing.is_refuted && !guard) return line("no", "Not known.", "The data contradict what was declared.");
   if (standing.shared) return ofAllServers(standing);
-  if (!played) return line("open", "Nothing gained and nothing lost:", "the learner has not played yet.");
-  if (!lift && hasStartedOver(standing)) return line("open", ANSWERS.open, "The learner has not played since it started over.");
-  if (!lift) return line("open", "Not known whether it pays.", "This policy has no interval for the lift over the baseline.");
-  const answer = answerOf(lift);
-  const sure = `${precisely(lift.confidence)} sure, however often you look`;
-  return line(answer, ANSWERS[answer], `${guard ? ofProposals(lift) : ofDecisions(lift)}: ${sure}.${since(answer, standing, points)}`);
+  if (!played) return line("open", "Nothing gained and nothing lost.", "The learner has not played yet.");
+  if (!lift && hasStartedOver(standing)) return line("open", "Not known yet.", "The learner has not played since it started over.");
+  if (!lift) return line("open", "Not known.", "This policy has no interval for what it earns more than today's choice.");
+  const first = proofOf(standing, proved), now = `Now: ${sentence(standing)} ${sure(lift.confidence)}.`;
+  if (!first) return line("open", "Not known yet.", now);
+  const answer = answerOf(first.lift), isSo = answerOf(lift) === answer;
+  const then = `When that was first proved, ${latest(first.time)}: ${range(first)}.`;
+  return line(answer, `${ANSWERS[answer]}: proved at decision ${count(first.rounds)}.`, isSo ? now : `${now} By itself that would not prove it.`, then);
+}
+
+// What was proved stays proved, of the same learner: its interval holds at all times at once.
+function proofOf(standing, proved) {
+  const { events, restarts, promise_round: promise, lift } = standing;
+  const found = proved.findLast((point) => point.events <= events && point.restarts === restarts && point.promise_round === promise);
+  return found ?? (answerOf(lift) === "open" ? null : standing);
 }
 
 // A server that shares its floor knows of its newest lease; the rounds of all are counted where servers meet.
-function ofAllServers({ lift, shared }) {
+function ofAllServers({ lift, shared, reward_unit: unit }) {
   if (shared.isBack) return line("open", "Looking back:", "what all servers together had earned then is not kept.");
-  if (shared.isAway) return line("open", "Not known whether it pays:", "the hub, which counts for all servers, does not answer.");
+  if (shared.isAway) return line("open", "Not known:", "the hub, which counts for all servers, does not answer.");
   if (!lift) return line("open", "Nothing gained and nothing lost:", "no round of the learner has been handed in yet.");
-  const sure = `${precisely(lift.confidence)} sure, however often you look`;
-  const earns = `On average a decision of the learner, on all servers, earns ${between(lift, "less", "more")} than the baseline would have`;
+  const earns = `On average a decision of the learner, on all servers, earns ${between(lift, "less", "more", unit)} than today's choice would have: ${sure(lift.confidence)}.`;
   const answer = answerOf(lift);
-  return line(answer, ANSWERS[answer], `${earns}: ${sure}.`);
+  return line(answer, answer === "open" ? "Not known yet." : `${ANSWERS[answer]}.`, earns);
 }
 
 // Only a policy with a floor has margins, and none of before a restart.
 const hasStartedOver = ({ restarts, floor, margin }) => restarts > 0 && floor != null && margin == null;
 
-const ofDecisions = (lift) => `On average a decision of the learner earns ${between(lift, "less", "more")} than the baseline would have`;
 // A guard's interval is about proposals, played or not, and its metric may be a cost.
-const ofProposals = (lift) => `On average a proposal's ${lift.metric} is ${between(lift, "lower", "higher")} than the baseline's`;
+const range = ({ lift, guard, reward_unit: unit }) => (guard ? `${lift.metric} ${between(lift, "below", "above", unit)}` : `${between(lift, "less", "more", unit)} per decision`);
 
-const line = (answer, verdict, text) => ({ answer, verdict, text });
-
-function between({ low, high }, less, more) {
-  const size = largest({ low, high }), say = (value) => number(Math.abs(value), size);
-  if (low >= 0) return `${say(low)} to ${say(high)} ${more}`;
-  if (high <= 0) return `${say(high)} to ${say(low)} ${less}`;
-  return `between ${say(low)} ${less} and ${say(high)} ${more}`;
+function sentence({ lift, guard, reward_unit: unit }) {
+  if (!guard) return `on average the learner earns ${range({ lift, reward_unit: unit })} than today's choice.`;
+  const others = Object.entries(guard.metrics).filter(([name]) => name !== lift.metric);
+  const rest = others.map(([name, { lift_low: low, lift_high: high }]) => `; its ${name} ${between({ low, high }, "below", "above")}`).join("");
+  return `on average a proposal's ${lift.metric} lies ${between(lift, "below", "above", unit)} that of today's choice${rest}.`;
 }
 
-// From which point on every one gives the same answer, about the same learner: a restart begins anew, also with its
-// decisions. The history may begin later than the experiment.
-function since(answer, standing, points) {
-  if (answer === "open") return "";
-  let first = points.length, later = standing;
-  while (first && isSame(answer, points[first - 1], later)) later = points[--first];
-  if (first >= points.length) return "";
-  const { rounds, time } = points[first];
-  return ` Shown since decision ${count(rounds)}${first ? "" : " or earlier"}, ${when(time)}.`;
+function between({ low, high }, less, more, unit) {
+  const size = largest({ low, high }), full = (value) => amount(Math.abs(value), unit, size);
+  const say = isMoney(unit) ? full : (value) => number(Math.abs(value), size);
+  if (low >= 0) return `${say(low)} to ${full(high)} ${more}`;
+  if (high <= 0) return `${say(high)} to ${full(low)} ${less}`;
+  return `between ${full(low)} ${less} and ${full(high)} ${more}`;
 }
 
-const isSame = (answer, { lift, restarts, promise_round: promise }, later) =>
-  lift && answerOf(lift) === answer && restarts === later.restarts && promise === later.promise_round && lift.decisions <= later.lift.decisions;
-
-export function showLiftLine(place, { answer, verdict, text }) {
-  const told = `${verdict} ${text}`;
-  if (place.textContent === told) return; // what stays the same is not announced again
+// What stays the same is not announced again.
+export function showAnswer(place, { answer, verdict, texts }) {
+  const [says, because] = place.querySelectorAll(".says, .because");
   place.className = `answer ${answer}`;
-  place.replaceChildren(element("strong", {}, verdict), ` ${text}`);
+  if (says.textContent !== verdict) says.textContent = verdict;
+  if (because.textContent !== texts.join("")) because.replaceChildren(...texts.map((text) => element("p", {}, text)));
 }
 
 const largest = ({ low, high }) => Math.max(Math.abs(low), Math.abs(high));
 const ends = (lift) => `${signed(lift.low, largest(lift))} to ${signed(lift.high, largest(lift))}`;
 
-// Of a guard the interval alone: means of both sides are misled where shares and rewards change over time.
-export const cardLift = ({ lift }) => (lift ? `, lift ${lift.estimate == null ? ends(lift) : signed(lift.estimate, largest(lift))}` : "");
+export const cardLift = ({ lift, learner_rounds: played }) => (lift ? `lift ${ends(lift)}` : played ? "" : "the learner has not played yet");
 
 export const PER_PROPOSAL = "Proposal less baseline, per proposal";
 

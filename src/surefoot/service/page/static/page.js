@@ -5,9 +5,10 @@ import { SERIES, draw, lately, read } from "./chart.js";
 import { SHARES, drawShare } from "./guard_chart.js";
 import * as guards from "./guard_parts.js";
 import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
-import { liftLine, showLiftLine } from "./lift.js";
+import { liftLine, showAnswer } from "./lift.js";
 import { recall, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
+import { riskLine } from "./risk.js";
 import { SHARED_WORDS, isAway, showShards, withoutSums } from "./shards.js";
 import { $, $set, clock, count, element, number, when } from "./words.js";
 
@@ -15,10 +16,10 @@ const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
 const MOST_CHANGES = 12;
 const FEW_EXPERIMENTS = 8; // which need no finding
-const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
+const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Today's choice alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
+const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], proved: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
 // `at`: the event of the point that is looked back at, null for now; `peek`: the place of the one under the pointer
 const sight = { view: "above", at: null, peek: null, find: () => 0, isHeld: false };
 
@@ -116,7 +117,7 @@ function nothing(text) {
 }
 
 function begin(name) {
-  Object.assign(page, { chosen: name, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
+  Object.assign(page, { chosen: name, status: null, points: [], proved: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
   Object.assign(sight, { at: null, peek: null });
   stopRecalling();
   $("decisions").replaceChildren();
@@ -167,6 +168,7 @@ function take(message, isWhole) {
   page.status = message.status;
   const newest = isWhole ? -1 : (page.points.at(-1)?.events ?? -1);
   page.points = [...(isWhole ? [] : page.points), ...message.points.filter((point) => point.events > newest && point.rounds)];
+  page.proved = [...(isWhole ? [] : page.proved), ...message.proved];
   if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
   page.decisions = [...message.decisions, ...(isWhole ? [] : page.decisions)].slice(0, parts.MOST_DECISIONS);
   Object.assign(page, { beliefs: message.beliefs, alarms: message.alarms });
@@ -215,7 +217,8 @@ function render() {
   const points = page.points.slice(0, place + 1);
   const standing = isShared() ? ofAll(standingNow(isBack, place), isBack) : standingNow(isBack, place);
   frame(status, standing, isBack);
-  showLiftLine($("answer"), liftLine(standing, points));
+  showAnswer($("answer"), liftLine(standing, page.proved));
+  showAnswer($("risk"), riskLine(standing, page.declared));
   $set("verdict", parts.verdict(standing, page.declared));
   $("tiles").replaceChildren(...parts.tiles(standing, lately(points).at(-1)));
   alarms(isBack ? [] : page.alarms);

@@ -10,15 +10,13 @@ const MOST_BELIEFS = 40;
 
 export function card(status, isChosen) {
   const alarm = status.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
-  const none = status.is_refuted ? "nothing is proved" : status.floor == null && status.rounds ? "keeps no floor" : "no margin yet";
-  const margin = status.guard ? guards.cardLine(status) : status.margin == null ? none : `margin ${marginOf(status)}`;
   return element(
     "a",
     { class: "card", href: `#/${encodeURIComponent(status.name)}`, "aria-current": isChosen ? "true" : null },
     element("span", { class: "card-name", title: status.name }, status.name),
     element("span", { class: `mode ${status.mode}` }, status.mode),
     element("span", { class: "card-line" }, `${count(status.rounds)} decisions, ${percent(status.learner_share)} learner`),
-    element("span", { class: "card-line" }, `${margin}${cardLift(status)}`, alarm),
+    element("span", { class: "card-line" }, `${status.guard ? guards.cardLine(status) : ""}${cardLift(status)}`, alarm),
   );
 }
 
@@ -189,4 +187,4 @@ export const ANSWERS = {
 export const stopped = "An alarm is on: only the baseline plays, whatever the mode.";
 export const modeButton = (mode) => element("button", { type: "button", "data-mode": mode }, verb(mode));
 export const verb = (mode) => ({ guarded: "Let the learner play", paused: "Pause the learner", shadow: "Watch only" })[mode];
-export const meaning = (mode, isGuard = false) => (isGuard && mode === "guarded" ? guards.meaning : MODES[mode].means);
+export const meaning = (mode, isGuard = false) => (isGuard && mode === "guarded" ? guards.meaning : MODES[mode]);

@@ -17,11 +17,22 @@ const share = new Intl.NumberFormat("en", { style: "percent", maximumFractionDig
 const fine = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 2 });
 
 // As many decimals as matter beside numbers of this size: 0.00005 of 400 is 0.
+const decimals = (size) => Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(size) || 1))));
+
 export function number(value, size = value, { isFixed = false } = {}) {
   if (value == null) return "–";
-  const digits = Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(size) || 1))));
+  const digits = decimals(size);
   const text = value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: isFixed ? digits : 0 });
   return text.replace(/^-0$/, "0").replace("-", "\u2212");
+}
+
+// A number in the unit that was declared: a word, or a currency by its code.
+export const isMoney = (unit) => /^[A-Z]{3}$/.test(unit ?? "");
+
+export function amount(value, unit = "", size = value) {
+  if (!isMoney(unit)) return unit ? `${number(value, size)} ${unit}` : number(value, size);
+  const digits = decimals(size), whole = digits ? { minimumFractionDigits: 2, maximumFractionDigits: Math.max(2, digits) } : { maximumFractionDigits: 0 };
+  return value.toLocaleString("en", { style: "currency", currency: unit, ...whole }).replace("-", "\u2212");
 }
 
 export const $set = (id, text) => {
@@ -39,6 +50,8 @@ export function precisely(value) {
   return value.toLocaleString("en", { style: "percent", maximumFractionDigits: digits });
 }
 
+export const sure = (probability) => `${precisely(probability)} sure, however often you look`;
+
 // Of a lift or a margin, with its sign.
 export const signed = (value, size) => (value == null ? "\u2013" : `${value > 0 ? "+" : ""}${number(value, size)}`);
 
@@ -54,7 +67,7 @@ export function value(given) {
 }
 
 export const MODES = {
-  shadow: { word: "shadow", means: "The baseline plays. The learner watches, and plays nothing." },
-  guarded: { word: "guarded", means: "The learner plays wherever it is proved to be safe, the baseline elsewhere." },
-  paused: { word: "paused", means: "The baseline plays. The learner is stopped, and keeps learning from what it sees." },
+  shadow: "Only today's choice is played. The learner watches.",
+  guarded: "The learner plays wherever that is proved to be safe, and today's choice is played elsewhere.",
+  paused: "Only today's choice is played. The learner is stopped, and keeps learning from what it sees.",
 };
