@@ -1,24 +1,33 @@
-"""Keys, servers and visits for the tests of edges."""
+"""A server that leases to edges, and edges: experiments on file journals, in worlds whose truth is known."""
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 
 from surefoot.audit import SharedReport, audit_shards
-from surefoot.edge import Edge, GuardEdge
-from surefoot.journal import open_journal
+from surefoot.client.remote_hub import RemoteHub
+from surefoot.experiment import Experiment
+from surefoot.experiment.repeat import UploadedEvent
+from surefoot.journal import Event, open_journal
+from surefoot.journal.events import START, next_event
+from surefoot.rounds.events import edge_chain
 from surefoot.service.settings import Settings
 from tests.service.servers import POLICY
+from tests.sharing.experiments import GUARD
 
 ROWS = np.array([[0.6, 0.1], [0.9, 0.2], [0.3, 0.4]])
 MEANS = np.array([0.52, 0.8, 0.4])
-NAMES = ("blue", "red", "green")
-ACTIONS = {name: row.tolist() for name, row in zip(NAMES, ROWS, strict=True)}
+POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "rows": ("SafeLUCB", {**POLICY, "noise": 0.05}),
+    "pair": ("Guard", GUARD),
+}
 
 
 def new_keys(folder: Path, name: str = "head") -> None:
@@ -45,76 +54,179 @@ def settings_of(folder: Path, **extra: Any) -> Settings:
     return Settings(**{**options_of(folder), **extra})
 
 
-def new_edge(address: str, folder: Path, shard: str = "till", **extra: Any) -> Edge:
-    """An edge that renews its lease when it is told to."""
-    told: dict[str, Any] = {"log": folder / f"{shard}.log", "key": folder / "head.pub", "in_background": False}
-    return Edge(address, shard=shard, **{"experiment": "shop", **told, **extra})
+class Way(httpx.HTTPTransport):
+    """The way to the service, which can be cut, before it or behind it; `change` may alter what is sent."""
+
+    is_cut = loses_answers = False
+    change: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.is_cut:
+            raise httpx.ConnectError("cut")
+        if self.change is not None and request.method == "POST":
+            body = msgspec.json.encode(self.change(msgspec.json.decode(request.read())))
+            headers = {"content-type": "application/json"}
+            request = httpx.Request("POST", request.url, headers=headers, content=body)
+        answer = super().handle_request(request)
+        if self.loses_answers:
+            answer.read()
+            raise httpx.ReadError("the answer was lost")
+        return answer
 
 
-@dataclass
 class Shop:
-    """An experiment on a running server, and a folder for the logs of its edges."""
+    """An experiment on a running server, and a folder for the journals of its edges."""
 
-    address: str
-    keys: Path
-    folder: Path
-    name: str = "shop"
+    def __init__(self, address: str, keys: Path, folder: Path, name: str = "shop", kind: str = "rows") -> None:
+        self.address, self.keys, self.folder, self.name, self.kind = address, keys, folder, name, kind
 
     def create(self, **extra: Any) -> None:
-        settings = {**POLICY, "noise": 0.05, **extra.pop("settings", {})}
-        body = {"name": self.name, "settings": settings, "mode": "guarded", "ledger": "sharded", **extra}
-        assert self.ask("POST", "/v1/experiments", body).status_code == 201
-
-    def edge(self, shard: str = "till", **extra: Any) -> Edge:
-        told = {"key": self.keys / "head.pub", "log": self.folder / f"{shard}.log", "experiment": self.name}
-        return new_edge(self.address, self.folder, shard, **{**told, **extra})
+        policy, settings = POLICIES[self.kind]
+        body = {"name": self.name, "policy": policy, "settings": {**settings, **extra.pop("settings", {})}}
+        body |= {"mode": "guarded", "ledger": "sharded", **extra}
+        answer = self.ask("POST", "/v1/experiments", body)
+        assert answer.status_code == 201, answer.text
 
     def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         return httpx.request(method, self.address + path, json=body, timeout=60, trust_env=False)
 
+    @property
+    def shards(self) -> dict[str, Any]:
+        told = self.ask("GET", f"/v1/experiments/{self.name}/shards").json()["hub"]
+        return {one["name"]: one for one in told["members"]}
+
+    def close(self) -> None:
+        """Or its server's shard would renew its lease twenty times a second while other tests run."""
+        self.ask("POST", f"/v1/experiments/{self.name}/shards/server/departure")
+
+    def hub(self, transport: httpx.BaseTransport | None = None, key: Path | None = None) -> RemoteHub:
+        return RemoteHub(self.address, key=key or self.keys / "head.pub", transport=transport)
+
+    def journal_of(self, shard: str) -> Path:
+        return self.folder / f"{shard}.log"
+
+    def opened(self, shard: str = "till", *, path: Path | None = None, way: Any = None, **extra: Any) -> Experiment:
+        """An edge, which renews its lease when it is told to."""
+        told: dict[str, Any] = {"every": 10**6, "seconds": 1e6, "in_background": False, **extra}
+        journal = open_journal(f"file:{path or self.journal_of(shard)}", sync=told.pop("sync", False))
+        hub = self.hub(way, told.pop("key", None))
+        try:
+            return Experiment.join(hub, self.name, journal, shard=shard, **told)
+        except BaseException:
+            hub.close()
+            journal.close()
+            raise
+
+    @contextmanager
+    def edge(self, shard: str = "till", **extra: Any) -> Iterator[Any]:
+        edge = self.opened(shard, **extra)
+        try:
+            yield edge
+        finally:
+            close(edge)
+
+    def uploaded(self, edge: Experiment) -> list[UploadedEvent]:
+        """Every event of an edge's chain, as it is sent."""
+        return [UploadedEvent(one.kind, one.key, one.time, one.payload) for one in chain_of(edge)]
+
+    def upload(self, edge: Experiment, events: list[UploadedEvent], **extra: Any) -> httpx.Response:
+        """Send events past the client."""
+        state: Any = edge.known_state
+        lease = state.shard.lease
+        body = {"token": state.shard.token, "lease": lease.number, "proof": lease.proof, "sent": time.time()}
+        body |= {"events": msgspec.msgpack.encode(events), **extra}
+        path = f"{self.address}/v1/experiments/{self.name}/edges/{state.shard.shard}/events"
+        return httpx.post(path, content=msgspec.json.encode(body), timeout=60, trust_env=False)
+
     def audit(self) -> SharedReport:
         """Over all chains, while the server is running."""
         for _ in range(5):  # the server's own goes on meanwhile: one may be read just before the other
-            report = self._audit()
+            report = self._audit(self.keys)
             if report.is_clean:
                 break
         return report
 
-    def _audit(self) -> SharedReport:
+    def _audit(self, folder: Path) -> SharedReport:
         with (
-            open_journal(str(self.keys / "hub.db"), read_only=True) as hub,
-            open_journal(str(self.keys / "own.db"), read_only=True) as own,
+            open_journal(str(folder / "hub.db"), read_only=True) as hub,
+            open_journal(str(folder / "own.db"), read_only=True) as own,
         ):
             return audit_shards(hub, self.name, {"server": own})
 
+    def chain(self, shard: str = "till") -> list[Event]:
+        """An edge's chain, as the hub has it."""
+        with open_journal(str(self.keys / "hub.db"), read_only=True) as hub:
+            return list(hub.view(edge_chain(self.name, shard)).read())
 
-def play(edge: Edge, rounds: int) -> int:
+
+def chain_of(edge: Experiment) -> list[Event]:
+    return list(edge._journal.view(edge.name).read())
+
+
+def rechained(name: str, uploaded: list[UploadedEvent]) -> list[Event]:
+    """Events with the hashes that follow from them."""
+    head, chain = START, []
+    for one in uploaded:
+        event = next_event(name, head, kind=one.kind, payload=one.payload, time=one.time, key=one.key)
+        head = event.head
+        chain.append(event)
+    return chain
+
+
+def lease_of(edge: Experiment) -> Any:
+    return edge.look(lambda state: state.shard.lease)  # type: ignore[union-attr]
+
+
+def visit(edge: Experiment, **extra: Any) -> Any:
+    """One decision, of either kind."""
+    if edge.kind.draws:
+        return edge.decide(**{"baseline": "old", "proposal": "new", **extra})
+    return edge.decide(**{"features": ROWS, "baseline": 0, **extra})
+
+
+def reward_of(edge: Experiment, answer: Any) -> float:
+    if edge.kind.draws:
+        return 0.9 if answer.source == "learner" else 0.5
+    return float(MEANS[answer.action])
+
+
+def play(edge: Experiment, rounds: int) -> int:
     """Decide and reward; how many were the learner's."""
     learner = 0
     for _ in range(rounds):
-        made = edge.decide(ROWS, baseline=0)
-        learner += made.source == "learner"
-        assert edge.reward(made.decision_id, float(MEANS[made.action])).is_accepted
+        answer = visit(edge)
+        learner += answer.source == "learner"
+        assert edge.reward(answer.decision_id, reward_of(edge, answer)).is_accepted
     return learner
 
 
-def warmed(edge: Edge) -> None:
-    """140 rounds, after which the learner plays all."""
-    play(edge, 120)
+def merged(*edges: Experiment) -> None:
+    """Renew until all that was decided is merged: the server must have handed in, too."""
     deadline = time.monotonic() + 60.0
-    while edge._journal.shard.lease.merged < 120:  # once the server has handed in, too
+    while any(lease_of(edge).merged < edge.status().rounds for edge in edges):
         assert time.monotonic() < deadline
-        edge.renew()
+        for edge in edges:
+            edge.leases.renew()  # type: ignore[union-attr]
         time.sleep(0.02)
-    assert play(edge, 20) == 20
 
 
-def findings(report: SharedReport) -> list[Any]:
-    """All findings, of all chains."""
-    return [found for one in (report.hub, *report.shards.values()) for found in one.findings]
+def warmed(edge: Experiment) -> None:
+    """140 rounds, after which the learner plays all; of a guard most."""
+    play(edge, 120)
+    merged(edge)
+    learner = play(edge, 20)
+    assert learner == 20 or edge.kind.draws
 
 
-def crash(edge: Edge | GuardEdge) -> None:
-    """As if the process had ended."""
-    os.close(edge._journal._log._file)
-    edge._service.close()
+def close(edge: Any) -> None:
+    edge.leases.hub.close()
+    edge._journal.close()
+
+
+def crash(edge: Any) -> None:
+    """As if the process had ended: nothing is flushed, and the lock is gone."""
+    edge.leases.hub.close()
+    log = edge._journal._log
+    for file in (log._mark, log._file):
+        os.close(file)
+    log._mark = log._file = -1

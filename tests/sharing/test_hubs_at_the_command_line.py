@@ -124,7 +124,12 @@ def test_the_status_of_a_hub_that_shares_a_floor(tmp_path: Path) -> None:
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
         create_shared(hub, "shop", policy, mode="guarded", skew=1.0)
     found = json.loads(command("experiment", "status", tmp_path / "hub.db", "shop", "--json").stdout)
-    assert (found["pots"], found["leased"], found["members"], found["shards"]) == ({"reward": 20.0}, {"reward": 0.0}, [], 0)
+    assert (found["pots"], found["leased"], found["members"], found["shards"]) == (
+        {"reward": 20.0},
+        {"reward": 0.0},
+        [],
+        0,
+    )
     shown = command("experiment", "status", tmp_path / "hub.db", "shop")
     assert shown.exit_code == 0, shown.output
     assert "highest reward" not in shown.output

@@ -181,7 +181,10 @@ def test_a_reward_that_goes_on_at_once_is_not_corrected(tmp_path: Path, hub: Jou
         shop.correct("y", 0.2, reason="measured wrongly")
     assert shop.reward("x", 0.5).is_accepted
     shop.leases.renew()
-    assert sorted((entry for given in handed_in(hub) for entry in given["rewards"]), key=str) == [[1, {"reward": 0.5}], [2, {"reward": 0.9}]]
+    assert sorted((entry for given in handed_in(hub) for entry in given["rewards"]), key=str) == [
+        [1, {"reward": 0.5}],
+        [2, {"reward": 0.9}],
+    ]
     assert fleet.audit().is_clean
     fleet.close()
 

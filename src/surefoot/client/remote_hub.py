@@ -8,10 +8,10 @@ import httpx
 import msgspec
 
 from surefoot.client.calls import EXPERIMENTS, RETRIED, problem
-from surefoot.errors import ConfigError, InputError, JournalUnavailableError, ModeError
+from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
 from surefoot.journal import View
 from surefoot.journal.signatures import PublicKey
-from surefoot.rounds.events import LEASE_ENDED, Created, ModeName, edge_chain
+from surefoot.rounds.events import LEASE_ENDED, LEASED, Created, Lease, ModeName, edge_chain
 from surefoot.sharing.hub import Granted
 from surefoot.sharing.messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
 
@@ -58,7 +58,8 @@ class RemoteHub:
         )
         self.name, self.shard = "", ""
         self._read: HubRead | None = None
-        self._token, self._lease = "", 0
+        self._token = ""
+        self._standing: EdgeStanding | None = None  # where the service had the chain, until that is compared
         self._reached: int | None = None  # the newest event that the service has
         self._alone = threading.Lock()
 
@@ -105,11 +106,6 @@ class RemoteHub:
         """
         return self._hub().now
 
-    @property
-    def event_bytes(self) -> int:
-        """The most that one event may take."""
-        return (self._read or self._hub()).event_bytes
-
     def join(self, shard: str, token: str) -> Granted:
         """Be let in, with a first lease.
 
@@ -128,21 +124,20 @@ class RemoteHub:
         self._reached = standing.number
         return self._granted(standing)
 
-    def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
+    def confirm(self, shard: str, token: str, lease: Lease, *, is_ended: bool) -> None:
         """Raise unless an edge that is opened again stands where the service has it.
 
         Parameters
         ----------
         shard, token : str
             The edge, and the token of its journal.
-        lease : int
-            Its newest lease.
+        lease : Lease
+            Its newest one.
         is_ended : bool
             Whether the rounds of that lease are complete.
         """
-        self._token, self._lease = token, lease
-        body = UploadEvents(token=token, lease=lease, is_ended=is_ended, is_opening=True)
-        self._reached = self._ask("POST", f"edges/{shard}/events", body, EdgeStanding).number
+        self._token = token
+        self._stand(lease, is_ended=is_ended, is_opening=True)
 
     def prepare(self, chain: View) -> None:
         """Send what has been done so far, while the lease is still in use.
@@ -179,7 +174,7 @@ class RemoteHub:
         """
         with self._alone:
             last = {"is_ended": True, "leaves": hand_in.leaves, "sent": sent}
-            self._token, self._lease = hand_in.token, hand_in.lease
+            self._token = hand_in.token
             standing = self._upload(chain, chain.latest(LEASE_ENDED).number, **last)  # type: ignore[union-attr]
         if standing.lease is None:
             if not hand_in.leaves:
@@ -212,34 +207,20 @@ class RemoteHub:
         """
         raise ModeError("The mode of an edge is that of all shards: change it at the service.")
 
-    def check_size(self, size: int) -> None:
-        """Raise where an event would be too large to be sent, and so keep all later ones from being sent.
-
-        Parameters
-        ----------
-        size : int
-            Its bytes, at most.
-
-        Raises
-        ------
-        InputError
-            If it is.
-        """
-        if size > self.event_bytes:
-            raise InputError(
-                f"A decision at the edge must take at most {self.event_bytes:,} bytes in the service's journal, but "
-                f"this one may take {size:,}: offer fewer rows, or raise the service's `limits.body_bytes`."
-            )
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
     def _upload(self, chain: View, until: int, **last: Any) -> EdgeStanding:
         """Send events up to that number, so many at a time; what is said with the last."""
+        lease = msgspec.json.decode(chain.latest(LEASED).payload, type=Lease)  # type: ignore[union-attr]
         if self._reached is None:
-            body = UploadEvents(token=self._token_of(chain), lease=max(1, self._lease))
-            self._reached = self._ask("POST", f"edges/{self.shard}/events", body, EdgeStanding).number
+            self._token = msgspec.json.decode(next(chain.read(limit=1)).payload, type=Created).token or ""
+            self._stand(lease)
+        if self._standing is not None:
+            self._check(chain, self._standing, self._standing.number)
+            self._standing = None
+        assert self._reached is not None
         while True:
             part, size = list[Any](), 0
             for event in chain.read(self._reached, limit=until - self._reached):
@@ -249,7 +230,7 @@ class RemoteHub:
                 size += len(event.payload) + 200
             reached = self._reached + len(part)
             body = UploadEvents(
-                token=self._token_of(chain), lease=max(1, self._lease), follows=self._reached,
+                token=self._token, lease=lease.number, proof=lease.proof or "", follows=self._reached,
                 events=msgspec.msgpack.encode(part), **(last if reached >= until else {}),
             )  # fmt: skip
             if not part and not last:
@@ -260,29 +241,27 @@ class RemoteHub:
             if reached >= until:
                 return standing
 
-    def _check(self, chain: View, standing: EdgeStanding, reached: int) -> None:
-        """Raise unless the service has what was sent, to the hash."""
-        event = next(chain.read(reached - 1, limit=1)) if reached else None
-        if event is not None and (
-            standing.number < reached or (standing.number == reached and standing.hash != event.hash)
-        ):
-            raise ConfigError(
-                f"The service must have event {reached} of edge {self.shard!r} as it was sent, but says "
-                f"{standing.hash}: an older copy of its journal took its place."
-            )
+    def _stand(self, lease: Lease, **said: Any) -> None:
+        """Ask where the service has the chain."""
+        body = UploadEvents(token=self._token, lease=lease.number, proof=lease.proof or "", **said)
+        self._standing = self._ask("POST", f"edges/{self.shard}/events", body, EdgeStanding)
+        self._reached = self._standing.number
 
-    def _token_of(self, chain: View) -> str:
-        if not self._token:
-            self._token = msgspec.json.decode(next(chain.read(limit=1)).payload, type=Created).token or ""
-        return self._token
+    def _check(self, chain: View, standing: EdgeStanding, reached: int) -> None:
+        """Raise unless the service has this chain, to the hash."""
+        event = next(chain.read(reached - 1, limit=1), None) if reached else None
+        is_known = event is not None and (standing.number > reached or (standing.number, standing.hash) == event.head)
+        if reached and not is_known:
+            raise ConfigError(
+                f"The service must have event {reached} of edge {self.shard!r} as its journal has it, but has "
+                f"{standing.hash} as event {standing.number}: one of the two journals is a copy, or an older one."
+            )
 
     def _granted(self, standing: EdgeStanding) -> Granted:
         if standing.lease is None:
             raise ConfigError("The service must answer with a lease, but did not.")
         link = None if self._read is None else self._read.link
-        granted = standing.lease.read(self.name, link, self.shard, self._key)
-        self._lease = granted.lease.number
-        return granted
+        return standing.lease.read(self.name, link, self.shard, self._key)
 
     def _hub(self) -> HubRead:
         self._read = self._ask("GET", "edges", None, HubRead)

@@ -375,7 +375,7 @@ class Experiment:
         """
         ask = self.kind.read(request, is_fallback=is_fallback, by=by)
         if self.leases is not None:
-            self.leases.hub.check_size(ask.size)
+            self.leases.check_size(ask.size)
         return ask
 
     def read_or_error(self, request: Mapping[str, Any]) -> Ask | SurefootError:

@@ -14,6 +14,7 @@ from surefoot.arrays import count, positive
 from surefoot.errors import (
     ConfigError,
     DecisionError,
+    InputError,
     JournalError,
     JournalNotFoundError,
     JournalUnavailableError,
@@ -24,7 +25,7 @@ from surefoot.experiment.verbs import accept_lease, adopt_mode, end_lease, pause
 from surefoot.journal import Journal, View
 from surefoot.policies.by_name import make_policy
 from surefoot.rounds import decode, encode
-from surefoot.rounds.events import Created, Mode, ModeName
+from surefoot.rounds.events import Created, Lease, Mode, ModeName
 from surefoot.sharing.hub import NEXT_MODES, Granted, SharedMode, refused_mode
 from surefoot.sharing.pots import pot_of
 
@@ -53,7 +54,7 @@ class AnyHub(Protocol):
     def join(self, shard: str, token: str) -> Granted:
         """Let a shard in, and give its first lease."""
 
-    def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
+    def confirm(self, shard: str, token: str, lease: Lease, *, is_ended: bool) -> None:
         """Raise unless a shard that is opened again stands where the hub has it."""
 
     def take(self, hand_in: Any, *, sent: float, chain: View) -> Granted | None:
@@ -65,9 +66,6 @@ class AnyHub(Protocol):
 
     def set_mode(self, mode: ModeName, *, reason: str, by: str) -> SharedMode:
         """Have all shards go over to a mode."""
-
-    def check_size(self, size: int) -> None:
-        """Raise where an event of that many bytes could not be handed in."""
 
 
 class Leases:
@@ -112,11 +110,21 @@ class Leases:
         is_ended = shard.due is not None
         # A journal that cannot be an old copy of itself goes on while nobody answers.
         with suppress(*((JournalUnavailableError,) if self._journal.knows_copies else ())):
-            self.hub.confirm(shard.shard, shard.token, shard.lease.number, is_ended=is_ended)
+            self.hub.confirm(shard.shard, shard.token, shard.lease, is_ended=is_ended)
         if is_ended:
             # It may have been taken in before the server went away.
             with suppress(SurefootError):
                 self.renew()
+
+    def check_size(self, size: int) -> None:
+        """Raise where an event of that many bytes is too large to be sent: it would keep all later ones from it."""
+        state = self._experiment.known_state
+        lease = None if state is None or state.shard is None else state.shard.lease
+        if lease is not None and lease.event_bytes is not None and size > lease.event_bytes:
+            raise InputError(
+                f"A decision at the edge must take at most {lease.event_bytes:,} bytes in the service's journal, but "
+                f"this one may take {size:,}: offer fewer rows, or raise the service's `limits.body_bytes`."
+            )
 
     def look_after(self) -> None:
         """Renew the lease if it is time, in a thread of its own where that was asked for."""

@@ -1,6 +1,7 @@
 """The edges of a server: signed leases out, events in, each made once more before it counts."""
 
 import hashlib
+import hmac
 import threading
 from functools import partial
 
@@ -14,7 +15,15 @@ from surefoot.rounds import encode
 from surefoot.service.registry import Registry
 from surefoot.service.shards import leases_of
 from surefoot.sharing.hub import EdgeTerms, Granted, Hub, Room
-from surefoot.sharing.messages import EdgeStanding, HubRead, JoinEdge, SignedLease, UploadEvents, coin_secret
+from surefoot.sharing.messages import (
+    EdgeStanding,
+    HubRead,
+    JoinEdge,
+    SignedLease,
+    UploadEvents,
+    coin_secret,
+    lease_proof,
+)
 
 AROUND = 4096  # bytes of a request around its events, at most
 
@@ -31,15 +40,15 @@ class Edges:
         """What an edge begins its chain with."""
         hub: Hub = leases_of(experiment).hub
         created, link = hub.created()
-        # In base64, which takes four bytes for three.
-        most = max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4
-        return HubRead(encode(created), link, hub.now(), most)
+        return HubRead(encode(created), link, hub.now())
 
     def join(self, experiment: Experiment, data: JoinEdge, *, by: str) -> EdgeStanding:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
         hub, limits = leases_of(experiment).hub, self._registry.settings.limits
         room = Room(limits.edges, limits.edges_per_token)
-        granted = hub.join(data.shard, data.token, by=by, room=room, terms=self._terms(experiment, data.shard))
+        granted = hub.join(
+            data.shard, data.token, by=by, room=room, terms=self._terms(experiment, data.shard, data.token)
+        )
         head = self._chain(experiment, data.shard, data.token).head
         lease = self._signed(experiment, data.shard, granted)
         return EdgeStanding(head.number, head.hash, hub.now(), lease)
@@ -47,7 +56,8 @@ class Edges:
     def take(self, experiment: Experiment, shard: str, data: UploadEvents) -> EdgeStanding:
         """Take in events of an edge's chain, and lease to it anew once its lease has ended."""
         hub: Hub = leases_of(experiment).hub
-        hub.check_granted(shard, data.token, data.lease)
+        proof = lease_proof(self._key(), experiment.settings.hub or "", shard, data.token, data.lease)
+        hub.check_granted(shard, data.token, data.lease, is_proved=hmac.compare_digest(proof, data.proof))
         if data.is_opening:
             hub.confirm(shard, data.token, data.lease, is_ended=data.is_ended)
         chain, now, skew = self._chain(experiment, shard, data.token), hub.now(), experiment.settings.skew or 0.0
@@ -66,16 +76,19 @@ class Edges:
         if due is None or not data.is_ended:
             return EdgeStanding(head.number, head.hash, now)
         hand_in = msgspec.structs.replace(due, leaves=data.leaves)
-        granted = hub.take(hand_in, sent=data.sent, terms=self._terms(experiment, shard))
+        granted = hub.take(hand_in, sent=data.sent, terms=self._terms(experiment, shard, data.token))
         lease = None if granted is None else self._signed(experiment, shard, granted)
         return EdgeStanding(head.number, head.hash, hub.now(), lease)
 
-    def _terms(self, experiment: Experiment, shard: str) -> EdgeTerms:
+    def _terms(self, experiment: Experiment, shard: str, token: str) -> EdgeTerms:
         expires = leases_of(experiment).hub.now() + self._registry.settings.edge_seconds
+        # In base64, which takes four bytes for three.
+        most = max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4
+        proof = partial(lease_proof, self._key(), experiment.settings.hub or "", shard, token)
         if not experiment.kind.draws:
-            return EdgeTerms(expires)
+            return EdgeTerms(expires, most, proof)
         secret = self._secret_of(experiment, shard)
-        return EdgeTerms(expires, lambda block: hashlib.sha256(secret(block)).hexdigest())
+        return EdgeTerms(expires, most, proof, lambda block: hashlib.sha256(secret(block)).hexdigest())
 
     def _secret_of(self, experiment: Experiment, shard: str) -> "partial[bytes]":
         return partial(coin_secret, self._key(), experiment.settings.hub or "", shard)

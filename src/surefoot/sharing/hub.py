@@ -51,11 +51,15 @@ class Granted(NamedTuple):
 class EdgeTerms(NamedTuple):
     """What a lease to an edge says beside its amount.
 
-    expires:    from when on only the baseline plays
-    commitment: of a guard, the SHA-256 of the secret of a block of coins, by its number
+    expires:     from when on only the baseline plays
+    event_bytes: the most that an event may take, which has to be sent
+    proof:       by which the hub knows a lease that it granted, by its number
+    commitment:  of a guard, the SHA-256 of the secret of a block of coins, by its number
     """
 
     expires: float
+    event_bytes: int
+    proof: Callable[[int], str]
     commitment: Callable[[int], str] | None = None
 
 
@@ -182,10 +186,7 @@ class HubState:
     def check_token(self, shard: str, token: str | None) -> None:
         """Raise unless a shard comes with the journal that it joined with: two would spend one lease twice."""
         if self.tokens.get(shard) != token:
-            raise ConfigError(
-                f"Shard {shard!r} must come with the journal that it joined with, but this is another one. Join by a "
-                "name that no shard has had; the lease of a journal that is gone stays charged."
-            )
+            raise refused_token(shard)
 
 
 class Hub:
@@ -215,9 +216,6 @@ class Hub:
     def may_change_mode(self) -> bool:
         """A server may change the mode of all of them."""
         return True
-
-    def check_size(self, size: int) -> None:
-        """Nothing: what a server hands in is not sent anywhere else."""
 
     def prepare(self, chain: View | None = None) -> None:
         """Read what is there before the first transaction, which is short then: others wait for it."""
@@ -251,8 +249,9 @@ class Hub:
 
         return self._transact(work, [f"j:{shard}", f"l:{shard}:1", f"h:{shard}:1"])
 
-    def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
+    def confirm(self, shard: str, token: str, lease: Lease | int, *, is_ended: bool) -> None:
         """Raise unless a shard that is opened again stands where the hub has it: its lease may be spent already."""
+        lease = lease.number if isinstance(lease, Lease) else lease
         self.prepare()
         now = self.now()
 
@@ -264,12 +263,22 @@ class Hub:
 
         self._transact(work, [f"h:{shard}:{lease}", f"l:{shard}:{lease}"])
 
-    def check_granted(self, shard: str, token: str, lease: int) -> None:
-        """Raise if a lease that this hub's servers have signed is not in its chain, and pause all shards then."""
-        if self._journal.view(self.name).find(f"l:{shard}:{lease}") is None:
-            self.prepare()
-            now = self.now()
-            self._transact(lambda state, it: self._behind(state, it, shard, token, lease, now), [])
+    def check_granted(self, shard: str, token: str, lease: int, *, is_proved: bool) -> None:
+        """Raise unless the chain holds a lease of an edge, who joined with that token.
+
+        One that this hub granted (`is_proved`), and that is not there, was lost: all shards are paused then.
+        """
+        view = self._journal.view(self.name)
+        joined = view.find(f"j:{shard}")
+        if joined is not None and decode(joined, Joined).token != token:
+            raise refused_token(shard)
+        if view.find(f"l:{shard}:{lease}") is not None:
+            return
+        if not is_proved:
+            raise ConfigError(f"Edge {shard!r} must go by a lease that was granted to it, but lease {lease} was not.")
+        self.prepare()
+        now = self.now()
+        self._transact(lambda state, it: self._behind(state, it, shard, token, lease, now), [])
 
     def _behind(
         self, state: HubState, transaction: Transaction, shard: str, token: str, lease: int, now: float
@@ -355,8 +364,8 @@ class Hub:
         """Stop waiting for a shard (`Coordinator.lose` says when that is valid)."""
         if not isinstance(reason, str) or not reason.strip() or not isinstance(by, str):
             raise InputError(
-                "`reason` must be a text that says why nobody waits for the shard any more, and `by` one that says who, "
-                f"but got {reason=!r:.80} and {by=!r:.80}."
+                "`reason` must be a text that says why nobody waits for the shard any more, and `by` one that says "
+                f"who, but got {reason=!r:.80} and {by=!r:.80}."
             )
         record = Lost(shard=read_shard(shard), reason=reason, by=by)
         self.prepare()
@@ -430,7 +439,10 @@ class Hub:
             block = state.coordinator.members.find(shard).rounds // events.BLOCK
             blocks = range(block, block + LEASED_BLOCKS)
             coins = None if terms.commitment is None else [terms.commitment(one) for one in blocks]
-            record = msgspec.structs.replace(record, expires=terms.expires, coins=coins, block=block)
+            record = msgspec.structs.replace(
+                record, expires=terms.expires, coins=coins, block=block, event_bytes=terms.event_bytes,
+                proof=terms.proof(lease),
+            )  # fmt: skip
         self._write(state, transaction, events.LEASED, record, f"l:{shard}:{lease}", now)
         # The set of the lease before, which the shard has handed in, is of no use any more.
         older = transaction.find(f"l:{shard}:{lease - 1}") if lease > 1 else None
@@ -467,6 +479,14 @@ class Hub:
         for event in view.read(state.head.number):
             state.apply(event)
         return state
+
+
+def refused_token(shard: str) -> ConfigError:
+    """Why a shard cannot go on with a journal."""
+    return ConfigError(
+        f"Shard {shard!r} must come with the journal that it joined with, but this is another one. Join by a name that "
+        "no shard has had; the lease of a journal that is gone stays charged."
+    )
 
 
 def refused_mode(before: ModeName, mode: ModeName) -> ModeError:

@@ -5,6 +5,7 @@ that the edge decides by is an attachment of the lease's `digest`, and so signed
 """
 
 import hashlib
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from surefoot.rounds import Record
 from surefoot.rounds.events import Lease, ModeName
 from surefoot.sharing.hub import Granted, SharedMode
 
-SIGNED, COINS = b"surefoot-lease/2\n", b"surefoot-coins/2\n"
+SIGNED, COINS, PROOF = b"surefoot-lease/2\n", b"surefoot-coins/2\n", b"surefoot-granted/2\n"
 
 
 class LeaseMessage(Record):
@@ -73,20 +74,24 @@ def coin_secret(key: SigningKey, hub: str, shard: str, block: int) -> bytes:
 
     Ed25519 signs the same words with the same bits, so nothing has to be kept.
     """
-    words = canonical({"hub": hub, "shard": shard, "block": block})
-    return hashlib.sha256(bytes.fromhex(key.sign(COINS + words))).digest()
+    return _secret(key, COINS, {"hub": hub, "shard": shard, "block": block})
+
+
+def lease_proof(key: SigningKey, hub: str, shard: str, token: str, lease: int) -> str:
+    """By which every server of a hub knows a lease that one of them granted, though the hub's journal lost it."""
+    return _secret(key, PROOF, {"hub": hub, "shard": shard, "token": token, "lease": lease}).hex()
+
+
+def _secret(key: SigningKey, purpose: bytes, words: dict[str, Any]) -> bytes:
+    return hashlib.sha256(bytes.fromhex(key.sign(purpose + canonical(words)))).digest()
 
 
 class HubRead(msgspec.Struct, frozen=True):
-    """What an edge begins its chain with: what the experiment was created with, the hash of that event, and the time.
-
-    event_bytes: the most that one event of the edge may take
-    """
+    """What an edge begins its chain with: the experiment as it was created, the hash of that event, and the time."""
 
     created: bytes
     link: str
     now: float
-    event_bytes: int
 
 
 class JoinEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,6 +106,7 @@ class UploadEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
     events:     a list of [kind, key, time, payload] in msgpack
     lease:      the number of the edge's newest lease
+    proof:      of that lease
     is_ended:   whether its rounds are complete
     is_opening: whether the edge has just been opened, and asks if it may go on
     leaves:     whether it takes no other lease
@@ -109,6 +115,7 @@ class UploadEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
     token: str
     lease: int
+    proof: str
     follows: int = 0
     events: bytes = b"\x90"
     is_ended: bool = False
