@@ -38,6 +38,7 @@ def test_a_client_of_a_guard_decides_and_rewards(address: str) -> None:
         assert {one.source for one in made} == {"learner", "baseline"}
         for one in made:
             assert one.action == (SMALL if one.source == "learner" else "big")
+            assert one.share is not None
             assert one.probability == (one.share if one.source == "learner" else 1.0 - one.share)
             assert client.reward("models", one.decision_id, 0.75).is_accepted
         again = client.decide("models", baseline="big", proposal=SMALL, decision_id=made[0].decision_id)

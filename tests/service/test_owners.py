@@ -33,8 +33,8 @@ def test_every_word_names_the_owner_of_its_token(tmp_path: Path) -> None:
         assert client.get("/v1/access").json()["by"] == ada
         for n in range(3):
             client.post(f"{SHOP}/decisions", json={"decision_id": f"v{n}", "actions": ACTIONS})
-        voided = client.post(f"{SHOP}/decisions/v0/void", json={"action": "red", "reason": "sold out"})
-        assert (voided.status_code, "is_repeat" in voided.json()) == (200, False)
+        said = client.post(f"{SHOP}/decisions/v0/void", json={"action": "red", "reason": "sold out"})
+        assert (said.status_code, "is_repeat" in said.json()) == (200, False)
         client.post(f"{SHOP}/decisions/v1/abandon", json={"reason": "lost"})
         for n in range(500):
             asked = {"decision_id": f"w{n}", "actions": ACTIONS}

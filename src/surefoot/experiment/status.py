@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from surefoot.experiment.state import State
 
 # nan where it is not known, which JSON writes as null.
-Known: TypeAlias = Annotated[float, msgspec.Meta(extra_json_schema={"type": ["number", "null"]})]
+Known: TypeAlias = Annotated[float, msgspec.Meta(extra_json_schema={"nullable": True})]
 Interval: TypeAlias = tuple[Known, Known]
 GUARD_CONFIDENCE = 0.95  # of `core/lift.hpp`
 MOST_LOSSES = 200  # that are looked up, the newest

@@ -167,8 +167,9 @@ def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | Non
 def _refusal(receipt: Receipt) -> Problem:
     """The problem that a refused reward is."""
     assert receipt.refused is not None
-    rule = " Values must be finite, of a guard within their declared bounds." if receipt.refused == "out_of_range" else ""
-    detail = f"Decision {receipt.decision_id!r:.80} got {receipt.value!r:.200}.{rule}"
+    detail = f"Decision {receipt.decision_id!r:.80} got {receipt.value!r:.200}."
+    if receipt.refused == "out_of_range":
+        detail += " Values must be finite, and those of a guard within their declared bounds."
     return problem(REFUSED[receipt.refused], detail)
 
 

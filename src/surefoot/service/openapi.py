@@ -37,7 +37,18 @@ def completed(app: Litestar, schema: dict[str, Any]) -> dict[str, Any]:
         path: {method: _with_body(one, bodies) for method, one in found.items()}
         for path, found in schema["paths"].items()
     }
-    return {**schema, "paths": paths, "components": {**schema["components"], "schemas": {**named, **exact}}}
+    schemas = {**named, **_with_nulls(exact)}
+    return {**schema, "paths": paths, "components": {**schema["components"], "schemas": schemas}}
+
+
+def _with_nulls(schema: Any) -> Any:
+    """The schema with `nullable`, which msgspec lets a type say, in the words of OpenAPI 3.1."""
+    if isinstance(schema, list):
+        return [_with_nulls(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: _with_nulls(value) for key, value in schema.items() if key != "nullable"}
+    return {**plain, "type": [schema["type"], "null"]} if schema.get("nullable") is True else plain
 
 
 def _with_body(operation: Any, bodies: dict[str, type[Any]]) -> Any:
