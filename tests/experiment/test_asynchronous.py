@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from surefoot.experiment.answer import or_raise
 
 from surefoot.errors import DecisionConflictError, InputError, JournalUnavailableError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment
@@ -64,11 +63,12 @@ def test_many_callers_get_their_own_answers_and_share_transactions(tmp_path: Pat
 
     with open_journal(tmp_path / "shop.journal") as journal:
         found = asyncio.run(main(journal))
+        shop = Experiment.open(journal, "shop")
         for visitor, answers in enumerate(found):
             assert [answer.decision_id for answer in answers] == [f"{visitor}-{step}" for step in range(5)]
-            assert all(answer.record.asked.context == {"visitor": visitor} for answer in answers)
+            assert all(shop.round(answer.decision_id).request.context == {"visitor": visitor} for answer in answers)
         assert sorted(answer.round for answers in found for answer in answers) == list(range(1, 101))
-        status = Experiment.open(journal, "shop").status()
+        status = shop.status()
         assert (status.rounds, status.learned) == (100, 100)
 
 
@@ -164,7 +164,8 @@ def test_what_was_asked_is_decided_even_if_the_array_is_filled_anew(tmp_path: Pa
                 await asyncio.sleep(0)
             rows[:] = 7.0
             answers = await asyncio.gather(*waiting)
-            assert [(answer.record.asked.features or [[]])[1][1] for answer in answers] == [0.05 * n for n in range(10)]
+            rounds = [shop.experiment.round(answer.decision_id) for answer in answers]
+            assert [one.request.features[1][1] for one in rounds] == [0.05 * n for n in range(10)]
             return pack(shop.experiment.policy_state())
 
     with open_journal(tmp_path / "shop.journal") as journal:
@@ -184,15 +185,19 @@ def test_a_list_that_changes_while_it_waits_changes_nobodys_answers() -> None:
             await asyncio.sleep(0)
             mine.append({"features": ROWS, "baseline": 0, "decision_id": "x"})
             found = await asyncio.wait_for(asyncio.gather(*waiting), 10)
-            assert [[or_raise(answer).decision_id for answer in answers] for answers in found] == [["a"], ["b"], ["c"]]
+            assert [[one.decision_id for one in answers if isinstance(one, Answer)] for answers in found] == [
+                ["a"],
+                ["b"],
+                ["c"],
+            ]
             made = await shop.decide_all({"features": ROWS, "baseline": 0} for _ in range(3))
-            assert [or_raise(answer).round for answer in made] == [4, 5, 6]
+            assert [answer.round for answer in made if isinstance(answer, Answer)] == [4, 5, 6]
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    "question",
+    "wrong",
     [
         {"actions": 5},
         {"actions": ["a", "\ud800"]},
@@ -200,14 +205,14 @@ def test_a_list_that_changes_while_it_waits_changes_nobodys_answers() -> None:
         {"baseline_reward": "much"},
         {"features": object()},
     ],
-    ids=lambda question: next(iter(question)),
+    ids=lambda wrong: next(iter(wrong)),
 )
-def test_a_question_that_makes_no_sense_spares_those_who_wait_with_it(question: dict[str, Any]) -> None:
+def test_a_request_that_makes_no_sense_spares_those_who_wait_with_it(wrong: dict[str, Any]) -> None:
     async def main() -> None:
         async with new(open_journal("memory:")) as shop:
             *fine, bad = await asyncio.gather(
                 *(shop.decide(ROWS, baseline=0) for _ in range(3)),
-                shop.decide(**{"features": ROWS, "baseline": 0, **question}),
+                shop.decide(**{"features": ROWS, "baseline": 0, **wrong}),
                 return_exceptions=True,
             )
             assert isinstance(bad, InputError)

@@ -162,7 +162,7 @@ def test_a_late_void_is_taken_charged_for_good_and_raises_the_alarm(way: str) ->
     if way == "void":
         assert shop.void(id_)
     else:
-        asked: Any = shop.find(id_).record.asked
+        asked: Any = shop.round(id_).request
         assert shop.book(asked.features, baseline=asked.baseline, decision_id=id_).source == "baseline"
     status = shop.status()
     assert status.alarm is not None
@@ -205,7 +205,7 @@ def unsaid(rows: list[Row]) -> int:
 
 def early(rows: list[Row]) -> int:
     """Charge a round before it is due, so that its learner is kept out."""
-    decided = first(rows, "decision", lambda made: made["source"] == "learner")
+    decided = first(rows, "round", lambda made: made["source"] == "learner")
     at = rows.index(decided) + 1
     told = {"decisions": [[decided["payload"]["decision_id"], decided["payload"]["round"]]]}
     rows.insert(at, {**decided, "kind": "overdue", "payload": told, "key": None})

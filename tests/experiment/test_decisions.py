@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import surefoot
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, ModeError
 from surefoot.experiment import Answer, Experiment
-from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
-from surefoot.rounds import events
+from surefoot.rounds import decode, events
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
 ROWS = np.array([[0.6, 0.0], [0.9, 0.0]])  # whatever theta is, row 1 pays 1.5 times what row 0 does
@@ -31,17 +31,18 @@ def test_a_decision_is_in_the_journal_when_it_is_returned(journal: Journal, shop
     answer = shop.decide(**ASK, decision_id="visit")
     event = journal.find("shop", "d:visit")
     assert event is not None
-    assert decode(event, events.DecisionRecord) == answer.record
+    assert decode(event, events.RowsRound) == shop.round("visit")
+    assert (answer.head.number, answer.head.hash) == event.head
     assert (answer.action, answer.source, answer.round, answer.mode) == (1, "learner", 1, "guarded")
     assert answer.margin >= 0
-    assert answer.explain().startswith("Played the learner: action 1")
+    assert answer.explanation.startswith("Played the learner: action 1")
 
 
 def test_asking_twice_gives_the_same_answer_and_counts_once(shop: Experiment) -> None:
     first = shop.decide(**ASK, decision_id="visit", context={"page": [1, 2.5, None]})
     again = shop.decide(**{**ASK, "features": ROWS.tolist()}, decision_id="visit", context={"page": [1, 2.5, None]})
     assert (first.is_repeat, again.is_repeat) == (False, True)
-    assert (again.record, again.time) == (first.record, first.time)
+    assert replace(again, is_repeat=False) == first
     assert shop.find("visit") == again
     assert shop.status().rounds == 1
 
@@ -58,17 +59,17 @@ def test_asking_twice_gives_the_same_answer_and_counts_once(shop: Experiment) ->
     ],
     ids=lambda other: next(iter(other)),
 )
-def test_another_question_under_the_same_id_is_a_conflict(shop: Experiment, other: dict[str, Any]) -> None:
+def test_another_request_under_the_same_id_is_a_conflict(shop: Experiment, other: dict[str, Any]) -> None:
     asked = {**ASK, "decision_id": "visit"}
     shop.decide(**asked)
-    with pytest.raises(DecisionConflictError, match="must stand for one question"):
+    with pytest.raises(DecisionConflictError, match="must stand for one request"):
         shop.decide(**{**asked, **other})
     assert shop.status().rounds == 1
 
 
 def test_rows_can_be_named(shop: Experiment) -> None:
     answer = shop.decide(ROWS, baseline="blue", baseline_reward=0.3, actions=["blue", "red"])
-    assert (answer.action, answer.action_id, answer.record.asked.baseline) == (1, "red", 0)
+    assert (answer.action, answer.action_id, shop.round(answer.decision_id).request.baseline) == (1, "red", 0)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_rows_can_be_named(shop: Experiment) -> None:
         ({"features": surefoot.EuclideanBall(center=[0.1, 0.1], radius=0.5), "baseline": 0}, "rows or a Catalogue"),
     ],
 )
-def test_a_refused_question_changes_nothing(
+def test_a_refused_request_changes_nothing(
     journal: Journal, shop: Experiment, wrong: dict[str, Any], rule: str
 ) -> None:
     before = journal.head("shop")
@@ -101,7 +102,7 @@ def test_a_refused_question_changes_nothing(
     assert shop.decide(**ASK).round == 1
 
 
-def test_a_batch_is_decided_in_order_and_each_question_stands_alone(shop: Experiment) -> None:
+def test_a_batch_is_decided_in_order_and_each_request_stands_alone(shop: Experiment) -> None:
     answers = shop.decide_all(
         [
             {"features": ROWS, "baseline": 0, "decision_id": "a"},
@@ -126,9 +127,9 @@ def test_shadow_and_paused_play_the_baseline_and_learn(journal: Journal, mode: A
     shop = Experiment.create(journal, "quiet", safe_policy(), mode=mode, clock=Clock())
     shop.decide(**ASK | {"features": ASK["features"][::-1], "decision_id": None})  # a baseline that moves teaches
     answer = shop.decide(**ASK)
-    assert (answer.action, answer.source, answer.record.is_held) == (0, "baseline", True)
-    assert answer.record.certificate.proposal == 1
-    assert "would have been allowed" in answer.explain()
+    assert (answer.action, answer.source, answer.is_held) == (0, "baseline", True)
+    assert answer.proposal == 1
+    assert "would have been allowed" in answer.explanation
     before = shop.policy_state()["ridge"].tobytes()
     assert shop.reward(answer.decision_id, 0.5).is_accepted
     assert shop.policy_state()["ridge"].tobytes() != before
@@ -155,9 +156,9 @@ def test_modes_change_as_allowed_and_survive_a_restart(journal: Journal) -> None
 
 def test_a_fallback_is_booked_once_as_the_baselines(shop: Experiment) -> None:
     booked = shop.book(**ASK, decision_id="alone")
-    assert (booked.source, booked.action, booked.record.is_fallback) == ("baseline", 0, True)
+    assert (booked.source, booked.action, booked.is_fallback) == ("baseline", 0, True)
     assert shop.book(**ASK, decision_id="alone").is_repeat
-    assert shop.decide(**ASK, decision_id="alone").record == booked.record
+    assert shop.decide(**ASK, decision_id="alone") == replace(booked, is_repeat=True)
     assert shop.reward("alone", 0.5).is_accepted
     assert (shop.status().rounds, shop.status().fallback_rounds) == (1, 1)
 

@@ -63,7 +63,10 @@ def test_the_chain_of_a_sealed_experiment_holds_nothing_of_anybody() -> None:
         assert SECRET.encode() not in held
         assert b"offer" not in held
         answer: Any = experiment.find(f"{SECRET}-visit-1")
-        assert (answer.decision_id, answer.record.asked.actions) == (f"{SECRET}-visit-1", NAMES)
+        assert (answer.decision_id, experiment.round(answer.decision_id).request.actions) == (
+            f"{SECRET}-visit-1",
+            NAMES,
+        )
         report = audit(journal, "shop")
         assert report.is_clean, list(report.findings)
         assert report.tally.texts == 9

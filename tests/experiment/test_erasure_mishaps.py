@@ -123,4 +123,4 @@ def test_retention_waits_until_a_decision_has_had_its_reward() -> None:
         time.sleep(0.01)
         clock.now += 200.0
         opened.retain(1e-3)
-        assert [event.kind for event in journal.read("shop")][-2:] == ["closed", "erased"]
+        assert [event.kind for event in journal.read("shop")][-2:] == ["settled", "erased"]

@@ -20,9 +20,8 @@ from hypothesis.stateful import (
 from surefoot.audit import audit
 from surefoot.errors import AlarmError, DecisionConflictError, DecisionError, ModeError
 from surefoot.experiment import Experiment
-from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
-from surefoot.rounds import events
+from surefoot.rounds import decode, events
 from surefoot.rounds.format import pack
 from tests.experiment.worlds import POLICIES, Clock
 
@@ -39,7 +38,7 @@ class Visit:
     round: int
     rows: int
     time: float
-    answer: Any
+    record: Any
     value: float | None = None
     is_learned: bool = False
     is_abandoned: bool = False
@@ -108,12 +107,14 @@ class Machine(RuleBasedStateMachine):
                 self.live.decide(ROWS[rows], baseline=0, decision_id=name)
             return
         answer = self.live.decide(ROWS[rows], baseline=0, decision_id=name)
+        record = self.live.round(name)
         assert answer.is_repeat == (known is not None)
         if known is None:
-            known = self.visits[name] = Visit(len(self.visits) + 1, rows, self.clock.now, answer)
+            known = self.visits[name] = Visit(len(self.visits) + 1, rows, self.clock.now, record)
             assert answer.mode == self.mode
             assert (self.mode == "guarded" and not self.is_alarmed) or answer.source == "baseline"
-        assert (answer.round, answer.record, answer.time) == (known.round, known.answer.record, known.time)
+        assert (answer.round, record, answer.time) == (known.round, known.record, known.time)
+        assert answer.action == (record.action if known.voided is None else known.voided)
 
     @rule(name=st.sampled_from([*IDS, "nobody"]), value=st.sampled_from([*VALUES, 2.0]))
     def reward(self, name: str, value: float) -> None:
@@ -155,7 +156,7 @@ class Machine(RuleBasedStateMachine):
         elif visit.voided is not None and visit.voided != action:
             with pytest.raises(DecisionConflictError):
                 self.live.void(name, action)
-        elif visit.voided is not None or visit.answer.action == action:
+        elif visit.voided is not None or visit.record.action == action:
             assert not self.live.void(name, action)
         elif visit.value is not None or visit.is_learned or visit.is_abandoned:
             with pytest.raises(DecisionError):
@@ -254,11 +255,17 @@ class Machine(RuleBasedStateMachine):
 
     def journalled(self) -> list[tuple[str, float]]:
         """What was learned, by the events."""
-        found = list[tuple[str, float]]()
+        learned, values = list[tuple[str, float]](), dict[str, float]()
         for event in self.journal.read("shop"):
-            if event.kind == events.CLOSED:
-                found += [(entry.decision_id, entry.value) for entry in decode(event, events.Closed).learned]
-        return found
+            if event.kind == events.REWARD:
+                reward = decode(event, events.Reward)
+                if reward.refused is None:
+                    values[reward.decision_id] = float(reward.values[events.METRIC])
+            elif event.kind == events.SETTLED:
+                for window in decode(event, events.Settled).windows:
+                    assert window.is_missing == (window.decision_id not in values)
+                    learned.append((window.decision_id, values.get(window.decision_id, 0.5)))
+        return learned
 
 
 class OnDisk(Machine):

@@ -1,6 +1,5 @@
 """A decision that was just written: its bytes are those of its record, and what is read of it later is the same."""
 
-import importlib
 import itertools
 import math
 import os
@@ -10,18 +9,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from surefoot.experiment.certificate_records import certified, written
 
 import surefoot
 from surefoot.core import native
 from surefoot.errors import SurefootError
-from surefoot.experiment import Experiment, sealing
-from surefoot.journal import canonical, new_salt, open_journal
-from surefoot.rounds.events import ModeName
+from surefoot.experiment import Experiment, kinds
+from surefoot.journal import open_journal
+from surefoot.journal.private_text import new_salt
+from surefoot.rounds.events import ModeName, RowsRequest
 from surefoot.safety.facts import ROUNDING
 from tests.experiment.worlds import safe_policy
-
-decide = importlib.import_module("surefoot.experiment.decide")  # the package has a function of this name as well
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "ball": {"noise": 0.3, "gate": "joint"},
@@ -32,57 +29,34 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("scale", [0.3, 3e-4, 7e-9])  # numbers with and without an exponent
-@pytest.mark.parametrize("dim", [3, 4])
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_the_core_writes_a_certificate_as_its_record_is_written(kind: str, dim: int, scale: float) -> None:
-    given: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "theta_bound": 1.0, "feature_bound": 3.0, **SETTINGS[kind]}
-    policy, rng, facts = surefoot.SafeLUCB(dim=dim, **given), np.random.default_rng(dim), set[str]()
-    for _ in range(60):
-        rows = np.abs(rng.normal(size=(6, dim))) * scale
-        try:
-            decision = policy.decide(rows, baseline=1)
-        except SurefootError:
-            continue
-        told, raw = certified(decision, with_sets=False)
-        record = written(decision.certificate, with_sets=False)
-        assert isinstance(raw, msgspec.Raw)
-        assert bytes(raw) == canonical(record)
-        assert (told.guaranteed, told.required, told.proposal) == (
-            float(record.guaranteed),
-            float(record.required),
-            record.proposal,
-        )
-        facts |= {type(piece.fact).__name__ for piece in record.proof.pieces}
-        policy.observe(decision, float(rng.random() < 0.4))
-    assert facts
-
-
-@pytest.mark.parametrize("scale", [0.3, 3e-4, 7e-9])
-@pytest.mark.parametrize("kind", SETTINGS)
-@pytest.mark.parametrize("mode", ["guarded", "shadow"])
-def test_the_core_writes_a_sealed_round_as_its_record_is_written(
-    monkeypatch: pytest.MonkeyPatch, kind: str, scale: float, mode: ModeName
+@pytest.mark.parametrize(("mode", "dim", "sealed"), [("guarded", 4, True), ("guarded", 3, False), ("shadow", 4, True)])
+def test_the_core_writes_a_round_as_its_record_is_written(
+    monkeypatch: pytest.MonkeyPatch, kind: str, scale: float, mode: ModeName, dim: int, sealed: bool
 ) -> None:
     def payloads() -> list[bytes]:
         rng, salts = np.random.default_rng(5), itertools.count()
-        monkeypatch.setattr(sealing, "new_salt", lambda: b"%016d" % next(salts))
-        given: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "theta_bound": 1.0, "feature_bound": 3.0}
-        policy = surefoot.SafeLUCB(dim=4, **given, **SETTINGS[kind])
+        monkeypatch.setattr(kinds, "new_salt", lambda: b"%016d" % next(salts))
+        common: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "theta_bound": 1.0, "feature_bound": 3.0}
+        policy = surefoot.SafeLUCB(dim=dim, **common, **SETTINGS[kind])
         journal = open_journal("memory:")
-        shop = Experiment.create(journal, "shop", policy, mode=mode, sealed=True, clock=lambda: 7.5)
+        shop = Experiment.create(journal, "shop", policy, mode=mode, sealed=sealed, clock=lambda: 7.5)
         for at in range(40):
-            rows = np.abs(rng.normal(size=(6, 4))) * scale
-            rows[2] = [1.0, -0.0, 2e-17, 0.1 + 0.2]
+            rows = np.abs(rng.normal(size=(6, dim))) * scale
+            rows[2] = [1.0, -0.0, 2e-17, 0.1 + 0.2][:dim]
             known = None if at % 7 else 0.05  # now and then what only objects tell
             with suppress(SurefootError):
                 shop.decide(rows, baseline=1, baseline_reward=known, decision_id=f"visit-{at}")
                 shop.reward(f"visit-{at}", float(rng.random() < 0.4))
         return [event.payload for event in journal.read("shop")][1:]
 
-    quick, calls = payloads(), list[Any]()
-    monkeypatch.setattr(decide, "decided", lambda *args, **kwargs: calls.append(args))
+    by_core, write = list[Any](), native.certificate_json
+    monkeypatch.setattr(native, "certificate_json", lambda *args: by_core.append(args) or write(*args))
+    quick, count = payloads(), len(by_core)
+    assert count > 20
+    monkeypatch.setattr(kinds, "_evidence", lambda decision: None)
     assert quick == payloads()
-    assert calls
+    assert len(by_core) == count
 
 
 def test_what_pieces_miss_is_summed_exactly() -> None:
@@ -105,15 +79,13 @@ def test_what_pieces_miss_is_summed_exactly() -> None:
 def test_a_record_that_is_read_later_is_the_one_that_was_written(sealed: bool) -> None:
     journal = open_journal("memory:")
     shop = Experiment.create(journal, "shop", safe_policy(), mode="guarded", sealed=sealed)
-    asked = {"baseline": "a", "actions": ["a", "b"], "context": {"age": None}, "decision_id": "visit-1"}
-    made = shop.decide([[0.6, 0.1], [0.3, 0.6]], **asked)  # type: ignore[call-overload]
-    again = shop.decide([[0.6, 0.1], [0.3, 0.6]], **asked)  # type: ignore[call-overload]
-    assert again.is_repeat
-    assert again.record == made.record
-    assert made.record.asked.features == [[0.6, 0.1], [0.3, 0.6]]
-    assert msgspec.structs.replace(again, is_repeat=False) == made
-    assert again.explain() == made.explain()
-    assert (again.margin, again.action_id, again.mode) == (made.margin, made.action_id, made.mode)
+    request: dict[str, Any] = {"baseline": "a", "actions": ["a", "b"], "context": {"age": None}}
+    first, again = (shop.decide([[0.6, 0.1], [0.3, 0.6]], **request, decision_id="visit-1") for _ in range(2))
+    assert again == msgspec.structs.replace(first, is_repeat=True)
+    record = shop.round("visit-1").request
+    assert isinstance(record, RowsRequest)
+    assert (record.features, record.actions) == ([[0.6, 0.1], [0.3, 0.6]], ["a", "b"])
+    assert (record.baseline, record.context) == (0, {"age": None})
 
 
 def test_salts_differ_also_in_a_forked_process() -> None:

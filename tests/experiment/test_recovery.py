@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from surefoot.experiment.unit_of_work import PENDING_PER_EVENT
 
 import surefoot
 from surefoot.experiment import Experiment
 from surefoot.experiment import snapshots as snapshot_room
-from surefoot.experiment.state import decode
+from surefoot.experiment.verbs import PENDING_PER_EVENT
 from surefoot.journal import Journal, open_journal
-from surefoot.rounds import events
+from surefoot.rounds import decode, events
 from surefoot.rounds.format import pack
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
@@ -99,15 +98,16 @@ def snapshots_of(journal: Journal) -> list[events.Snapshot]:
 
 def replayed_events(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> tuple[Experiment, int]:
     """An experiment opened anew, and after which event its state began."""
-    begun = []
+    begun, rebuild = [], snapshot_room.rebuild
 
     def spy(view: Any) -> Any:
-        state = snapshot_room.rebuild(view)
+        state = rebuild(view)
         begun.append(state.head.number)
         return state
 
-    monkeypatch.setattr("surefoot.experiment.transacted_state.rebuild", spy)
-    opened = Experiment.open(journal, "shop", clock=Clock())
+    with monkeypatch.context() as spied:
+        spied.setattr(snapshot_room, "rebuild", spy)
+        opened = Experiment.open(journal, "shop", clock=Clock())
     return opened, begun[0]
 
 
@@ -198,7 +198,7 @@ def test_a_turn_that_broke_off_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) 
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr("surefoot.experiment.decide.certified", failing)  # after the policy has counted the round
+        broken.setattr("surefoot.experiment.kinds.Rows.write", failing)  # after the policy has counted the round
         with pytest.raises(MemoryError):
             live.decide(**world.question())
     assert journal.head("shop").number == events

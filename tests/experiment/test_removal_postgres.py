@@ -26,7 +26,7 @@ def test_every_decision_that_was_acknowledged_while_it_was_archived_is_in_the_ar
                     while True:
                         head = shop.decide(baseline=0).head
                         assert head is not None
-                        acknowledged.append(head)
+                        acknowledged.append(Head(head.number, head.hash))
                         if len(acknowledged) > 20:
                             begun.set()
                             time.sleep(0.02)  # a server has moments without a caller

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surefoot.experiment.reward import MOST_RECORDED
-from surefoot.experiment.unit_of_work import MOST_CLOSED
 
 import surefoot
 from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment
-from surefoot.experiment.state import decode
+from surefoot.experiment.verbs import MOST_RECORDED, MOST_SETTLED
 from surefoot.journal import Journal, open_journal
-from surefoot.rounds import events
+from surefoot.rounds import decode, events
 from tests.experiment.worlds import LINEAR, SAFE, Clock, safe_policy
 
 ROWS = np.array([[0.6, 0.0], [0.3, 0.4]])
@@ -44,10 +42,10 @@ def shop_with(journal: Journal, clock: Clock, window: float | None) -> Experimen
     )
 
 
-def closed(journal: Journal) -> list[tuple[str, float, bool]]:
-    """What was learned from windows, in order."""
-    found = [decode(event, events.Closed) for event in journal.read("shop") if event.kind == events.CLOSED]
-    return [(entry.decision_id, entry.value, entry.is_default) for record in found for entry in record.learned]
+def closed(journal: Journal) -> list[tuple[str, bool]]:
+    """Windows that closed, in order, and whether their reward was missing."""
+    records = [decode(event, events.Settled) for event in journal.read("shop") if event.kind == events.SETTLED]
+    return [(window.decision_id, window.is_missing) for record in records for window in record.windows]
 
 
 @pytest.mark.parametrize("window", [None, 60.0])
@@ -73,7 +71,7 @@ def test_a_reward_that_nobody_can_compute_with_is_recorded_and_refused(
     assert shop.reward("a", value).refused == "out_of_range"
     event = journal.latest("shop", events.REWARD)
     assert event is not None
-    kept = float(decode(event, events.RewardRecord).value)
+    kept = float(decode(event, events.Reward).values[events.METRIC])
     assert kept == value or (math.isnan(kept) and math.isnan(value))
     assert shop.policy_state()["ridge"].tobytes() == before
     assert shop.reward("a", 0.5).is_accepted
@@ -98,8 +96,8 @@ def test_a_reward_outside_of_its_bounds_is_booked_and_raises_the_alarm(
     assert (status.alarm_round, status.alarm_answer) == (6, None)
     assert math.isnan(status.margin)
     answer = shop.decide(EASY, baseline=1, baseline_reward=0.3)
-    assert (answer.source, answer.margin) == ("baseline", -math.inf)
-    assert "the alarm is on" in answer.explain()
+    assert (answer.source, answer.margin) == ("baseline", None)
+    assert "the alarm is on" in answer.explanation
     again = Experiment.open(journal, "shop", clock=clock)
     assert repr(again.status()) == repr(shop.status())  # there are nans in it
     clock.now += 60
@@ -207,7 +205,8 @@ def test_with_a_window_rewards_are_learned_in_decision_order_when_it_closes(jour
     assert shop.close_windows() == 1
     clock.now += 20
     assert shop.close_windows() == 2
-    assert closed(journal) == [("a", 0.75, False), ("b", 0.0, True), ("c", 0.25, False)]
+    assert closed(journal) == [("a", False), ("b", True), ("c", False)]
+    assert shop.status().total_reward == 1.0
     assert (shop.status().learned, shop.status().defaults, shop.status().pending) == (3, 1, 0)
 
 
@@ -229,7 +228,7 @@ def test_every_call_closes_what_is_due_first(journal: Journal, clock: Clock) -> 
     shop.decide(ROWS, baseline=0, decision_id="a")
     clock.now += 60
     assert shop.reward("a", 1.0).refused == "too_late"
-    assert closed(journal) == [("a", 0.0, True)]
+    assert closed(journal) == [("a", True)]
     shop.decide(ROWS, baseline=0, decision_id="b")
     clock.now += 60
     shop.decide(ROWS, baseline=0, decision_id="c")
@@ -260,11 +259,11 @@ def test_a_clock_that_is_set_back_keeps_the_order_of_windows(journal: Journal, c
 
 def test_a_long_queue_of_windows_closes_in_several_turns(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, 60.0)
-    count = MOST_CLOSED + 5
+    count = MOST_SETTLED + 5
     shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": f"d{i}"} for i in range(count)])
     clock.now += 60
     assert shop.reward(f"d{count - 1}", 1.0).refused == "too_late"  # due, though its turn has not come
-    assert len(closed(journal)) == MOST_CLOSED
+    assert len(closed(journal)) == MOST_SETTLED
     assert shop.close_windows() == 5
     assert shop.status().defaults == count
 
@@ -303,7 +302,7 @@ def test_a_flood_of_unknown_ids_is_counted_but_fills_neither_disk_nor_memory(jou
     assert shop.reward("nobody", 1.0).is_recorded
     event = journal.latest("shop", events.REWARD)
     assert event is not None
-    assert decode(event, events.RewardRecord).unrecorded == 10_000 - MOST_RECORDED
+    assert decode(event, events.Reward).unrecorded == 10_000 - MOST_RECORDED
     assert shop.status().refused == {"unknown": 10_001}
 
 
@@ -414,7 +413,7 @@ def test_a_baseline_that_is_no_row_is_refused_whatever_the_policy(journal: Journ
 
 def test_a_decision_whose_window_has_passed_is_not_given_up(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, 60.0)
-    shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": f"v{n}"} for n in range(MOST_CLOSED + 5)])
+    shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": f"v{n}"} for n in range(MOST_SETTLED + 5)])
     clock.now += 60
     with pytest.raises(surefoot.errors.DecisionSettledError):
-        shop.abandon(f"v{MOST_CLOSED + 4}")
+        shop.abandon(f"v{MOST_SETTLED + 4}")

@@ -195,9 +195,9 @@ def test_voiding_twice_is_voiding_once_and_another_word_is_refused() -> None:
     assert experiment.void(id_)
     before = pack(experiment.policy_state())
     assert not experiment.void(id_, reason="again")
-    assert not experiment.void(id_, experiment.find(id_).record.asked.baseline)
+    assert not experiment.void(id_, experiment.round(id_).request.baseline)
     with pytest.raises(DecisionConflictError, match="voided once"):
-        experiment.void(id_, experiment.find(id_).record.action)
+        experiment.void(id_, experiment.round(id_).action)
     assert pack(experiment.policy_state()) == before
 
 
@@ -236,7 +236,7 @@ def test_a_policy_of_ones_own_learns_what_was_played() -> None:
 
 def test_a_window_that_has_closed_cannot_be_voided() -> None:
     experiment, id_ = started(window=50.0)
-    experiment._clock.now += 51.0
+    experiment.clock.now += 51.0  # type: ignore[attr-defined]
     with pytest.raises(DecisionSettledError):
         experiment.void(id_)
 
@@ -250,22 +250,22 @@ def test_a_round_that_was_played_as_decided_needs_no_event() -> None:
 
 def test_asking_again_tells_what_was_played() -> None:
     experiment, id_ = started()
-    made = experiment.find(id_)
     experiment.void(id_)
-    asked = made.record.asked
-    question = {"features": asked.features, "baseline": asked.baseline, "baseline_reward": asked.baseline_reward}
-    again = experiment.decide(**question, decision_id=id_)
-    assert (again.source, again.action, again.is_repeat) == ("baseline", asked.baseline, True)
-    assert "But the caller played row" in again.explain()
+    request = experiment.round(id_).request
+    again = experiment.decide(
+        request.features, baseline=request.baseline, baseline_reward=request.baseline_reward, decision_id=id_
+    )
+    assert (again.source, again.action, again.is_repeat) == ("baseline", request.baseline, True)
+    assert "But the caller played row" in again.explanation
     assert experiment.find(id_) == again
 
 
 def test_booking_what_the_learner_decided_voids_it_until_its_reward_has_come() -> None:
     experiment, id_ = started()
-    asked = experiment.find(id_).record.asked
+    asked = experiment.round(id_).request
     question: dict[str, Any] = {"features": asked.features, "baseline": asked.baseline, "decision_id": id_}
     booked = experiment.book(**question, baseline_reward=asked.baseline_reward)
-    assert (booked.source, booked.is_repeat, booked.voided is not None) == ("baseline", True, True)
+    assert (booked.source, booked.is_repeat, booked.is_voided) == ("baseline", True, True)
     assert experiment.status().voided == 1
     experiment, id_ = started()
     experiment.reward(id_, 0.5)
@@ -280,7 +280,7 @@ def test_a_round_from_before_a_restart_stays_charged_at_its_worst() -> None:
     policy.report_breach("reward", "a test")
     policy.acknowledge("relearn")
     again = policy.decide(np.eye(3) * 0.1, baseline=0)
-    before, asked = (policy.debt, pack(policy.state()["ledger"])), made.record.asked
+    before, asked = (policy.debt, pack(policy.state()["ledger"])), experiment.round(id_).request
     told: dict[str, Any] = {"baseline": asked.baseline, "action": made.action, "source": "learner"}
     policy.void(made.round, np.array(asked.features), **told, played=asked.baseline)
     assert (policy.debt, pack(policy.state()["ledger"])) == before
@@ -300,7 +300,7 @@ def move_behind_its_reward(rows: list[Row]) -> int:
 
 def name_another_action(rows: list[Row]) -> int:
     row = first(rows, "voided")
-    offered = first(rows, "decision", lambda p: p["decision_id"] == row["payload"]["decision_id"])["payload"]
+    offered = first(rows, "round", lambda p: p["decision_id"] == row["payload"]["decision_id"])["payload"]
     others = set(range(5)) - {offered["action"], row["payload"]["action"]}
     row["payload"]["action"] = max(others)
     return int(row["number"])
@@ -360,7 +360,7 @@ def test_a_guards_void_changes_neither_coin_nor_bank(kind: str) -> None:
     assert experiment.status().learner_rounds == status.learner_rounds
     assert experiment.status().voided == 1
     # Assigned to the learner, so its reward counts there, whatever came of it.
-    name = next(iter(status.guard.banks))
+    name = next(iter(status.guard.metrics))
     assert experiment.reward(made.decision_id, {name: 1.0}).is_accepted
     with pytest.raises(DecisionConflictError):
         experiment.void(made.decision_id, {"other": 1})

@@ -1,6 +1,5 @@
 """What callers send, read and checked once, before anything is locked: ids, texts, actions, numbers."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -154,7 +153,10 @@ def read_prediction(prediction: Any, metrics: tuple[str, ...]) -> float | dict[s
 def read_number(name: Any, value: Any) -> float:
     """A reward as a number, finite or not: one that is not is refused as out of range, and recorded."""
     try:
-        # float("0.5") would accept a text.
-        return math.nan if isinstance(value, bool | str) else float(value)
+        # float() alone would take a text, and True for 1.
+        number = None if isinstance(value, bool | str) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"`{name}` must be a number, but got {value!r:.80}.") from None
+        number = None
+    if number is None:
+        raise InputError(f"`{name}` must be a number, but got {value!r:.80}.")
+    return number
