@@ -19,7 +19,9 @@ CUMULATIVE, CHECKPOINTS, STAGEWISE, RESERVE, REALISED_PATH = range(5)
 
 
 class Constraint:
-    """What must never be lost: the base of all constraints. `code` and `amount` are what the core reads.
+    """What must never be lost: the base of all constraints, which are known by their names.
+
+    `code` and `amount` are what the core reads, `says` is what a person is told.
 
     Examples
     --------
@@ -29,10 +31,11 @@ class Constraint:
 
     name: ClassVar[str]
     code: ClassVar[int]
-    _known: ClassVar[dict[str, type["Constraint"]]] = {}
+    says: ClassVar[str]
+    known: ClassVar[dict[str, type["Constraint"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        Constraint._known[cls.name] = cls
+        Constraint.known[cls.name] = cls
 
     @property
     def amount(self) -> float:
@@ -56,6 +59,7 @@ class Cumulative(Constraint):
 
     name: ClassVar[str] = "cumulative"
     code: ClassVar[int] = CUMULATIVE
+    says: ClassVar[str] = "The floor holds at every round."
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Checkpoints(Constraint):
     every: int
     name: ClassVar[str] = "checkpoints"
     code: ClassVar[int] = CHECKPOINTS
+    says: ClassVar[str] = "The floor holds at every so many rounds; in between, that of the remaining rounds is lent."
 
     def __post_init__(self) -> None:
         count("every", self.every, hint="every is the number of rounds between two checkpoints.")
@@ -103,6 +108,7 @@ class Stagewise(Constraint):
 
     name: ClassVar[str] = "stagewise"
     code: ClassVar[int] = STAGEWISE
+    says: ClassVar[str] = "Every single action keeps the floor in its own round."
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,7 @@ class Reserve(Constraint):
     granted: float
     name: ClassVar[str] = "reserve"
     code: ClassVar[int] = RESERVE
+    says: ClassVar[str] = "So much may be lost over all rounds together, in addition to alpha."
 
     def __post_init__(self) -> None:
         positive("granted", self.granted, hint="granted is the reward that may be lost on top, in total.")
@@ -161,6 +168,7 @@ class RealisedPath(Constraint):
     lowest_reward: float
     name: ClassVar[str] = "realised_path"
     code: ClassVar[int] = REALISED_PATH
+    says: ClassVar[str] = "Learner rounds count with the rewards they received, none of which is less than this."
 
     def __post_init__(self) -> None:
         finite("lowest_reward", self.lowest_reward, hint="lowest_reward is the least a single reward can be.")
@@ -202,9 +210,9 @@ def read_constraint(given: Constraint | Mapping[str, Any] | str) -> Constraint:
         return given
     data = {"name": given} if isinstance(given, str) else dict(given)
     name = data.pop("name", None)
-    if name not in Constraint._known:
-        raise ConfigError(f"`constraint` must be one of {', '.join(Constraint._known)}, but got {name!r}.")
+    if name not in Constraint.known:
+        raise ConfigError(f"`constraint` must be one of {', '.join(Constraint.known)}, but got {name!r}.")
     try:
-        return Constraint._known[name](**data)
+        return Constraint.known[name](**data)
     except TypeError as error:
         raise ConfigError(f"`constraint` {name!r} was given settings it cannot take: {error}.") from None

@@ -7,6 +7,7 @@ import msgspec
 from surefoot.policies.by_name import is_guard
 from surefoot.policies.guard_settings import REWARD
 from surefoot.rounds.events import Created
+from surefoot.safety.constraints import Constraint, Cumulative
 
 
 class Assumption(msgspec.Struct, frozen=True):
@@ -44,13 +45,6 @@ GUARD_WINDOWS = {
     "unit_window": "Rounds for which a unit keeps its side, and over which its rewards are added up.",
 }
 
-CONSTRAINTS = {
-    "checkpoints": "The floor holds at every so many rounds; in between, that of the remaining rounds is lent.",
-    "stagewise": "Every single action keeps the floor in its own round.",
-    "reserve": "So much may be lost over all rounds together, in addition to alpha.",
-    "realised_path": "The learner's rounds count with the rewards they received, none of which is less than this.",
-}
-
 PROMISES = {
     "mean": "What is kept: the mean reward, averaged over the guard's own coins.",
     "played": "What is kept: the mean reward of what was played, the coins as they fell.",
@@ -77,9 +71,9 @@ def _constraint(settings: dict[str, Any]) -> list[Assumption]:
     """What must never be lost, where that is another rule than the floor at every round."""
     told = dict(settings.get("constraint") or {})
     name = told.pop("name", None)
-    if name not in CONSTRAINTS:
+    if name not in Constraint.known or name == Cumulative.name:
         return []
-    return [Assumption(f"constraint.{name}", next(iter(told.values()), None), CONSTRAINTS[name])]
+    return [Assumption(f"constraint.{name}", next(iter(told.values()), None), Constraint.known[name].says)]
 
 
 def _times(created: Created) -> list[Assumption]:

@@ -9,7 +9,7 @@ from typing import Any
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.linear.radius import RADII
-from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
+from surefoot.safety.constraints import Constraint
 from surefoot.safety.facts_gate import GATES, OPTIMISMS
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
@@ -17,7 +17,6 @@ from surefoot.simulation.sweep import Part, Sweep
 from surefoot.simulation.worlds import WORLDS, Baseline, World
 
 REWARDS: dict[str, type[Rewards]] = {"gaussian": Gaussian, "bernoulli": Bernoulli, "bounded": Bounded}
-CONSTRAINTS = {kind.name: kind for kind in (Cumulative, Checkpoints, Stagewise, Reserve, RealisedPath)}
 SPEC_NUMBERS = ("delta", "ridge", "floor_share", "realised_share", "exploration")
 SPEC_WORDS = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS}
 SPEC_PAIRS = {"reward_bounds": "every single reward", "reward_range": "every mean reward"}
@@ -154,8 +153,9 @@ def _setting(key: str, value: Any) -> Any:
 def _constraint(where: str, value: Any) -> Any:
     """A name, or a table with a name and the constraint's own settings."""
     table = value if isinstance(value, Mapping) else {"name": value}
-    name = _word(f"{where}.name" if table is value else where, table.get("name"), CONSTRAINTS)
-    own = [setting.name for setting in fields(CONSTRAINTS[name])]
+    name = _word(f"{where}.name" if table is value else where, table.get("name"), Constraint.known)
+    kind: Any = Constraint.known[name]
+    own = [setting.name for setting in fields(kind)]
     _known(where, table, ("name", *own))
     for key in own:
         if key not in table:
