@@ -9,10 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from surefoot.client import AsyncClient, Client, ServiceError
+from surefoot.client import Answer, AsyncClient, Client, Receipt, ServiceError
 from surefoot.client.offline_queue import Entry, OfflineQueue
 from surefoot.errors import ConfigError, InputError
 from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
 from tests.service.servers import POLICY, free_port, running
 
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
@@ -230,3 +231,72 @@ def test_without_httpx_the_client_says_what_to_install() -> None:
     code = "import sys; sys.modules['httpx'] = None; import surefoot; surefoot.Client"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: The client needs httpx. Install it with: pip install 'surefoot[client]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(401, json={"type": "/problems/no-token", "status": 401}),
+        httpx.Response(403, json={"type": "/problems/not-allowed", "status": 403}),
+        httpx.Response(500, json={"type": "/problems/internal", "status": 500}),
+        httpx.Response(520, text="<html>"),
+        httpx.Response(404, text="the proxy knows no such host"),
+        httpx.Response(302, headers={"location": "https://login.example"}),
+        httpx.Response(200, text="<html>sign in</html>"),
+        httpx.Response(200, json={}),
+        httpx.Response(200, content=b"\xff"),
+        httpx.Response(200, json={"results": []}),
+        httpx.Response(200, json=[1]),
+    ],
+    ids=lambda answer: f"{answer.status_code}-{answer.content[:20]!r}",
+)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_is_not_the_callers_mistake_plays_the_baseline_and_is_reported(
+    answer: httpx.Response, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = list[tuple[str, int]]()
+
+    def on_failure(experiment: str, error: ServiceError) -> None:
+        reports.append((experiment, error.status))
+        raise RuntimeError("the pager is down")
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
+
+    async def visit() -> tuple[Answer, Receipt, int, int]:
+        transport = httpx.MockTransport(respond)
+        async with AsyncClient(NOBODY, timeout=0.2, on_failure=on_failure, transport=transport) as shop:
+            decision = await shop.decide("shop", ROWS, baseline="red", decision_id="visit-1")
+            receipt = await shop.reward("shop", "visit-2", 1.0)
+            await shop.close(0.0)
+            return decision, receipt, len(shop.later), shop.failures["shop"]
+
+    def visit_blocking() -> tuple[Answer, Receipt, int, int]:
+        with Client(NOBODY, timeout=0.2, on_failure=on_failure, transport=httpx.MockTransport(respond)) as shop:
+            decision = shop.decide("shop", ROWS, baseline="red", decision_id="visit-1")
+            receipt = shop.reward("shop", "visit-2", 1.0)
+            shop.close(0.0)
+            return decision, receipt, len(shop.later), shop.failures["shop"]
+
+    decision, receipt, waiting, failures = asyncio.run(visit()) if is_async else visit_blocking()
+    assert (decision.action_id, decision.is_fallback, receipt.is_queued, waiting) == ("red", True, True, 2)
+    assert failures == len(reports) >= 2
+    assert set(reports) == {("shop", answer.status_code)}
+    assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1, "one line for one outage"
+    assert "`on_failure` raised" in caplog.text
+
+
+def test_a_refused_token_drops_no_round(tmp_path: Path) -> None:
+    file, path = TokenFile(tmp_path / "tokens"), str(tmp_path / "tokens")
+    admin, expired = file.create(["admin"]), "surefoot_00000000_expired"
+    with running(Settings(database=str(tmp_path / "shop.journal"), tokens=path)) as address:
+        with Client(address, token=admin, patience=60) as operator:
+            operator.create_experiment("shop", POLICY, mode="guarded")
+        with Client(address, token=expired, timeout=5) as shop:
+            assert shop.decide("shop", ROWS, decision_id="alone").is_fallback
+            assert not shop.flush(0.5)
+            assert len(shop.later) == 1, "a refused token is no reason to drop a round"
+            with pytest.raises(ServiceError, match="token") as caught:
+                shop.experiment("shop")
+            assert caught.value.status == 401
+            shop.close(0.0)

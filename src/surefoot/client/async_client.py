@@ -1,14 +1,14 @@
 """The same client for asyncio."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
-from surefoot.client.calls import Actions, Call, Calls, RewardValue, pause
+from surefoot.client.calls import Actions, Call, Calls, RewardValue, ServiceError, pause
 from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.answers import EventHead
 
@@ -20,7 +20,7 @@ class AsyncClient:
 
     Parameters
     ----------
-    url, token, timeout, patience, queue, receipts
+    url, token, timeout, patience, queue, receipts, on_failure
         As in `Client`.
     transport : httpx.AsyncBaseTransport, optional
         For tests.
@@ -50,10 +50,12 @@ class AsyncClient:
         patience: float = 30.0,
         queue: int = 10_000,
         receipts: Path | str | None = None,
+        on_failure: Callable[[str, ServiceError], object] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._calls = Calls(url, token, timeout, patience, queue, receipts)
+        self._calls = Calls(url, token, timeout, patience, queue, receipts, on_failure)
         self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
+        self.failures = self._calls.failures
         limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
         base, headers = self._calls.url, self._calls.headers
         self._http = httpx.AsyncClient(

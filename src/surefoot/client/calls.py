@@ -5,10 +5,13 @@ in its place, and seconds to sleep; its result is what the caller gets. So how o
 baseline is played instead, and what waits to be sent, is said once.
 """
 
+import logging
 import os
 import random
+import threading
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -31,7 +34,7 @@ RewardValue: TypeAlias = float | Mapping[str, float]
 EXPERIMENTS = "/v1/experiments"
 UNREACHED = "Played the baseline: the service could not be reached in time."
 RETRIED = frozenset({408, 429, 502, 503, 504})
-UNSETTLED = (401, 403)  # a token may be renewed, so what it was refused for is sent again
+LOG = logging.getLogger("surefoot.client")
 REFUSED: dict[str, Any] = {
     "/problems/unknown-decision": "unknown",
     "/problems/reward-conflict": "conflict",
@@ -64,6 +67,15 @@ class ServiceError(SurefootError):
     def __init__(self, message: str, *, type: str = "", status: int = 0, problem: dict[str, Any] | None = None) -> None:  # noqa: A002
         super().__init__(message)
         self.type, self.status, self.problem = type, status, problem or {}
+
+    @property
+    def is_callers(self) -> bool:
+        """Whether the request itself was wrong: sent again, it would be refused again.
+
+        A token that has expired can be renewed, and a refusal that is not the service's own comes from a proxy.
+        """
+        is_own = self.type.startswith("/problems/")
+        return is_own and 400 <= self.status < 500 and self.status not in (401, 403)
 
 
 class LostError(Exception):
@@ -100,6 +112,7 @@ class Calls:
         patience: float,
         queue: int,
         receipts: Path | str | None = None,
+        on_failure: Callable[[str, ServiceError], object] | None = None,
     ) -> None:
         self.url = (url or os.environ.get("SUREFOOT_URL", "")).rstrip("/")
         if not self.url.startswith(("http://", "https://")):
@@ -111,6 +124,8 @@ class Calls:
         self.later = OfflineQueue(count("queue", queue, hint="queue is the number of requests that may wait."))
         self.heads = KeptHeads(receipts)
         self.played = PlayedRounds(queue)
+        self.failures, self._counting = Counter[str](), threading.Lock()
+        self._on_failure, self._failed = on_failure, dict[str, tuple[str, int]]()
         self.headers = {"content-type": "application/json"}
         secret = token or os.environ.get("SUREFOOT_TOKEN")
         if secret:
@@ -246,8 +261,6 @@ class Calls:
             except LostError:
                 return False
             except ServiceError as error:
-                if error.status in UNSETTLED or error.status >= 500:
-                    return False
                 # Refused for good: it would be refused again and again, and hold all others up.
                 self.later.refused.append(str(error))
             self.later.done(entry)
@@ -277,18 +290,47 @@ class Calls:
             response = yield request
             if isinstance(response, httpx.Response):
                 if response.status_code not in RETRIED:
-                    answer = request.read(response)
-                    self.heads.keep(request.experiment, answer)
-                    self.played.said(request.experiment, (request.body or {}).get("confirms", ()))
-                    return answer
+                    return self._answer(request, response)
                 error = problem(response)
             else:
                 error = ServiceError(f"The service must answer, but did not: {type(response).__name__}.")
             rest = pause(failed)
             if time.monotonic() + rest >= deadline:
-                raise LostError(error)
+                raise self._lost(request, error)
             failed += 1
             yield rest
+
+    def _answer(self, request: ApiRequest[T], response: httpx.Response) -> T:
+        """What the service answered; whatever is not the caller's own mistake is as if it had not answered."""
+        try:
+            answer = request.read(response)
+            self.heads.keep(request.experiment, answer)
+        except ServiceError as error:
+            if error.is_callers:
+                raise
+            raise self._lost(request, error) from None
+        except (ValueError, LookupError, TypeError, AttributeError):
+            text = f"The service must answer in its own words, but something else came with {response.status_code}."
+            raise self._lost(request, ServiceError(text, status=response.status_code)) from None
+        self.played.said(request.experiment, (request.body or {}).get("confirms", ()))
+        self._failed.pop(request.experiment, None)
+        return answer
+
+    def _lost(self, request: ApiRequest[Any], error: ServiceError) -> LostError:
+        """The failure of a request, which is counted, logged and reported."""
+        experiment, failure = request.experiment, (error.type, error.status)
+        with self._counting:
+            self.failures[experiment] += 1
+        # Once for each kind of failure until it has passed: in an outage every request fails.
+        if self._failed.get(experiment) != failure:
+            self._failed[experiment] = failure
+            LOG.warning("No answer for %r, so the baseline is played: %s", experiment, error)
+        if self._on_failure is not None:
+            try:
+                self._on_failure(experiment, error)
+            except Exception:
+                LOG.exception("`on_failure` raised; the baseline is played all the same.")
+        return LostError(error)
 
     def _say_played(self) -> None:
         """Queue what no decision has said yet."""

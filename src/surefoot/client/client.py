@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
-from surefoot.client.calls import Actions, Call, Calls, RewardValue, pause
+from surefoot.client.calls import Actions, Call, Calls, RewardValue, ServiceError, pause
 from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.answers import EventHead
 
@@ -19,8 +19,9 @@ T = TypeVar("T")
 class Client:
     """Decisions and rewards of a service, for any number of threads.
 
-    `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, it is the
-    baseline, and the round is booked when the service is back. Rewards that cannot be sent wait, too, in `later`.
+    `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, or fails in
+    any other way, a refused token included, it is the baseline, and the round is booked when the service is back.
+    Rewards that cannot be sent wait, too, in `later`. Such failures are counted by experiment (`failures`) and logged.
     Mistakes of the caller raise `ServiceError`.
 
     Parameters
@@ -37,6 +38,9 @@ class Client:
         Requests that may wait in memory; beyond that the oldest are dropped and counted (`later.lost`).
     receipts : Path or str, optional
         A file in which the newest heads are kept, for `surefoot audit --expect`; in memory (`heads`) they always are.
+    on_failure : callable, optional
+        Is called with the experiment and a `ServiceError` for every request that got no usable answer, to raise an
+        alert; `status` and `type` say why. What it raises is logged.
     transport : httpx.BaseTransport, optional
         For tests.
 
@@ -66,10 +70,12 @@ class Client:
         patience: float = 30.0,
         queue: int = 10_000,
         receipts: Path | str | None = None,
+        on_failure: Callable[[str, ServiceError], object] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._calls = Calls(url, token, timeout, patience, queue, receipts)
+        self._calls = Calls(url, token, timeout, patience, queue, receipts, on_failure)
         self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
+        self.failures = self._calls.failures
         base, headers = self._calls.url, self._calls.headers
         self._http = httpx.Client(base_url=base, headers=headers, transport=transport, trust_env=False)
         self._teller: threading.Thread | None = None
