@@ -518,8 +518,11 @@ class LeasedCoins(Hub):
     def _secret(self, block: int) -> bytes:
         return hashlib.sha256(f"secret {block}".encode()).digest()
 
+    def _commitment(self, block: int) -> str:
+        return hashlib.sha256(self._secret(block)).hexdigest()
+
     def _terms(self) -> EdgeTerms:
-        return EdgeTerms(self.now() + 1e6, lambda block: hashlib.sha256(self._secret(block)).hexdigest())
+        return EdgeTerms(self.now() + 1e6, 10_000, proof=str, commitment=self._commitment)
 
     def _with_secrets(self, granted: Granted | None) -> Any:
         lease = None if granted is None else granted.lease
@@ -576,6 +579,36 @@ def test_leased_coins_are_computed_again(leased: Path, tmp_path: Path) -> None:
     assert tally.coin_blocks == 3
     assert tally.coins_recomputed > 1000
     assert len(tally.coins_hidden) == 1
+
+
+@pytest.mark.parametrize("window", [None, 5.0])
+def test_a_shard_hands_in_what_its_rounds_were_settled_by(window: float | None) -> None:
+    """Metrics that come one by one, and within a window a reward that is corrected."""
+    clock, hub, own = Clock(), open_journal("memory:"), open_journal("memory:")
+    create_shared(
+        hub, "shop", new_guard("several metrics"), mode="guarded", skew=1.0, clock=clock, reward_window=window
+    )
+    told: dict[str, Any] = {"every": 10, "seconds": 1e9, "in_background": False, "clock": clock}
+    shop = Experiment.join(hub, "shop", own, shard="app", **told)
+    for number in range(60):
+        clock.now += 1.0
+        shop.decide(baseline=0, proposal=1, decision_id=f"v{number}")
+        if number % 7 == 3:
+            shop.abandon(f"v{number}")
+        elif number % 2:
+            shop.reward(f"v{number}", {"cost": 0.3, "quality": 0.6})
+        else:
+            shop.reward(f"v{number}", {"cost": 0.4})
+            shop.reward(f"v{number}", {"quality": 0.7})
+            if window is not None:
+                shop.correct(f"v{number}", {"quality": 0.2}, reason="measured wrongly")
+    assert shop.leases is not None
+    clock.now += 10.0
+    shop.close_windows()
+    shop.leases.renew()
+    report = audit_shards(hub, "shop", {"app": own})
+    assert report.is_clean, [*report.hub.findings, *report.shards["app"].findings]
+    assert report.hub.tally.learned == 60
 
 
 def a_block_of_ones_own(rows: list[Row]) -> int:

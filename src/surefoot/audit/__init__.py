@@ -89,15 +89,7 @@ def audit(
         auditor.findings.add(1, "fork", text)
     auditor.private.end(is_sealed=auditor.is_sealed)
     search.end(auditor.chain.head.number, auditor.findings)
-    return Report(
-        name=name,
-        created=auditor.created,
-        tally=auditor.tally,
-        findings=auditor.findings,
-        head=auditor.chain.head,
-        coins=None if auditor.guard is None else auditor.guard.coins,
-        heads=search.found,
-    )
+    return auditor.report(name, heads=search.found)
 
 
 def _head(view: View, auditor: Auditor) -> Head | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from surefoot.audit.recorded_round import RecordedRound
+from surefoot.journal.events import Event
 from surefoot.rounds.events import Acknowledged, Corrected, Erased, PairRound, RowsRound
 
 LISTED = 200  # findings that are kept in full: an edited reward contradicts every decision after it
@@ -104,35 +104,23 @@ class AuditCounts:
         """The round from which on the promise counts."""
         return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
 
-    def count(self, event: int, time: float, decision: RowsRound, round_: RecordedRound) -> None:
-        """Count a decision."""
-        self.decisions += 1
-        self.learner += round_.is_learner
-        self.held += decision.is_held
-        self.fallbacks += decision.is_fallback
-        self.proofs += 1
-        self.pieces += len(round_.proof.pieces)
-        self.last_margin = round_.margin
-        if round_.is_learner and round_.margin < self.closest.margin:
-            self.closest = ClosestDecision(round_.margin, round_.round, event, time)
-
-    def moved(self, *, was_learner: bool, is_learner: bool) -> None:
-        """Count a round that was not played as decided on the side that was played."""
-        self.voided += 1
-        self.learner += is_learner - was_learner
-
-    def count_guarded(self, event: int, time: float, record: PairRound, margin: float, banks: int) -> None:
-        """Count a round of a guard; `margin` is what its banks have left at worst."""
+    def count(self, event: Event, record: RowsRound | PairRound, margin: float, pieces: int) -> None:
+        """Count a round; `margin` is what its proof has above the floor, or a guard's banks have left at worst."""
         is_learner = record.source == "learner"
         self.decisions += 1
         self.learner += is_learner
         self.held += record.is_held
         self.fallbacks += record.is_fallback
         self.proofs += 1
-        self.pieces += banks
+        self.pieces += pieces
         self.last_margin = margin
         if is_learner and margin < self.closest.margin:
-            self.closest = ClosestDecision(margin, record.round, event, time)
+            self.closest = ClosestDecision(margin, record.round, event.number, event.time)
+
+    def moved(self, *, was_learner: bool, is_learner: bool) -> None:
+        """Count a round that was not played as decided on the side that was played."""
+        self.voided += 1
+        self.learner += is_learner - was_learner
 
     @property
     def baseline(self) -> int:

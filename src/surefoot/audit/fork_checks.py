@@ -4,31 +4,34 @@ from collections.abc import Iterator
 
 from surefoot.audit.auditor import Auditor
 from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.findings import AuditCounts, Findings
+from surefoot.audit.rows_checks import RowsChecks
 from surefoot.errors import JournalCorruptedError, JournalNotFoundError
-from surefoot.journal import Head, Journal, View
+from surefoot.journal import Head, Journal
 from surefoot.journal.events import Event
 from surefoot.journal.journal_chain import tombstone
 from surefoot.rounds import events
 
 
-class _Teacher(Auditor):
+class _Teacher(RowsChecks):
     """Follows an experiment, and notes what its newest set was made of."""
 
-    def __init__(self, view: View) -> None:
-        super().__init__(view)
+    def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
+        super().__init__(created, findings, tally)
         self.history = list[tuple[list[float], float]]()
         self.learned = list[tuple[list[float], float]]()
 
-    def _learn_history(self, event: Event, history: events.History) -> None:
-        super()._learn_history(event, history)
+    def learn_history(self, event: Event, history: events.History) -> None:
+        """Note what the experiment began with, too."""
+        super().learn_history(event, history)
         self.history = list(zip(history.features, history.rewards, strict=False))
 
     def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
         super()._book_in(features, reward, is_learner, declared)
         self.learned.append((features.tolist(), reward))
 
-    def _take_acknowledged(self, event: Event, answer: events.Acknowledged) -> None:
-        super()._take_acknowledged(event, answer)
+    def _answer(self, event: Event, answer: events.Acknowledged) -> None:
+        super()._answer(event, answer)
         if answer.response != "stay":
             self.history.clear()
             self.learned.clear()
@@ -44,9 +47,9 @@ def fork_faults(journal: Journal, created: events.Created | None) -> Iterator[st
         if not view.follows(Head(origin.number, origin.hash)):
             yield f"it was forked from {origin.experiment!r} at event {origin.number}, whose hash was another"
             return
-        teacher = _Teacher(view)
+        auditor = Auditor(view, rows=_Teacher)
         for event in view.read(limit=origin.number, verify=False):
-            teacher.take(event)
+            auditor.take(event)
     except JournalNotFoundError:
         gone = tombstone(journal, origin.experiment)
         if gone is None or not gone.covers(Head(origin.number, origin.hash)):
@@ -58,7 +61,11 @@ def fork_faults(journal: Journal, created: events.Created | None) -> Iterator[st
     except JournalCorruptedError as error:
         yield f"the experiment that it was forked from cannot be read: {error}"
         return
-    if teacher.tally.is_refuted:
+    teacher = auditor.checks
+    if not isinstance(teacher, _Teacher):
+        yield f"it was forked from {origin.experiment!r}, which learned no rows"
+        return
+    if auditor.tally.is_refuted:
         yield f"it was forked from {origin.experiment!r} while the alarm was on"
     told = [] if created.history is None else list(zip(created.history.features, created.history.rewards, strict=False))
     if origin.rounds != len(teacher.learned):

@@ -35,7 +35,7 @@ class GuardChecks:
             problems = RoundProblems()
             key = None if self._is_sealed else f"d:{record.decision_id}"
             _check_protocol(event, record, key, mode, problems)
-            if self._rewards.is_known(record.decision_id):
+            if self._rewards.waiting(record.decision_id) is not None:
                 problems.add("doubled", f"decision {record.decision_id!r} was made before")
             if event.kind == events.ROUND:
                 self._judge(event, record, problems)
@@ -72,7 +72,7 @@ class GuardChecks:
         else:
             self._check_certificate(record.certificate, record.share, problems)
         margin = min(bank.held - bank.cost(record.share) for bank in self._banks)
-        self._tally.count_guarded(event.number, event.time, record, margin, len(self._banks))
+        self._tally.count(event, record, margin, len(self._banks))
         self._book(event, record, teaches)
 
     def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:

@@ -109,9 +109,9 @@ class GuardRewards:
         entry.ids[decision_id] = {}
         self._by_id[decision_id] = entry
 
-    def is_known(self, decision_id: str) -> bool:
-        """Whether an open round has a decision of that id."""
-        return decision_id in self._by_id
+    def waiting(self, decision_id: str) -> OpenRound | None:
+        """The open round that has a decision of that id."""
+        return self._by_id.get(decision_id)
 
     def _settle(self, entry: OpenRound, values: Values) -> None:
         """Keep what a round enters by until its turn comes."""

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from surefoot.audit.chain import HeadSearch
-from surefoot.audit.coins import CoinFairness
 from surefoot.audit.declarations import GUARDS
 from surefoot.audit.report import Report, SharedReport
 from surefoot.audit.shared_bank import SharedBank
-from surefoot.audit.shared_chain import ShardAuditor, SharedChain
+from surefoot.audit.shared_chain import SharedChain
 from surefoot.audit.shared_floor import SharedFloor
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Journal, View
@@ -63,14 +62,14 @@ def audit_shards(
     for shard, found in floor.shards.items():
         if found.auditor is not None and found.view is not None:
             found.auditor.chain.end(found.view.head)
-            coins = None if found.auditor.guard is None else found.auditor.guard.coins
-            reports[shard] = _report(f"{name} ({shard})", found.auditor, coins)
+            reports[shard] = found.auditor.report(f"{name} ({shard})")
     for shard in sorted(set(journals) - set(floor.shards)):
         floor.findings.add(0, "unknown", f"a journal of shard {shard!r} is given, which never joined here")
     floor.end()
     floor.expected.end(floor.chain.head.number, floor.findings)
     missing = tuple(shard for shard, found in floor.shards.items() if found.auditor is None)
-    return SharedReport(_report(name, floor, floor.coins), reports, missing)
+    own = Report(name, floor.created, floor.tally, floor.findings, floor.chain.head, floor.coins)
+    return SharedReport(own, reports, missing)
 
 
 def declared(view: View) -> events.Created | None:
@@ -79,14 +78,3 @@ def declared(view: View) -> events.Created | None:
         return msgspec.json.decode(next(iter(view.read(limit=1, verify=False))).payload, type=events.Created)
     except (msgspec.MsgspecError, StopIteration, JournalCorruptedError):
         return None
-
-
-def _report(name: str, auditor: SharedChain | ShardAuditor, coins: CoinFairness | None) -> Report:
-    return Report(
-        name=name,
-        created=auditor.created,
-        tally=auditor.tally,
-        findings=auditor.findings,
-        head=auditor.chain.head,
-        coins=coins,
-    )

@@ -13,12 +13,13 @@ from typing import Any
 from surefoot.audit.bank import BookedRound, RebuiltBank
 from surefoot.audit.coins import BLOCK, CoinFairness
 from surefoot.audit.declarations import GuardDeclarations, read_guard
-from surefoot.audit.guard_checks import WRITTEN, GuardChecks, differ, predicted, unfair
+from surefoot.audit.findings import AuditCounts, Findings
+from surefoot.audit.guard_checks import WRITTEN, GuardChecks, predicted, unfair
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.audit.shared_chain import AuditedShard, MergedRound, ShardAuditor, SharedChain
 from surefoot.journal import View
 from surefoot.journal.events import Event
-from surefoot.rounds import events
+from surefoot.rounds import Record, events
 
 
 @dataclass
@@ -38,14 +39,57 @@ def frozen_banks(banks: Sequence[RebuiltBank], record: events.Lease) -> FrozenBa
 
 
 class LeasedGuardChecks(GuardChecks):
-    """Everything that the events of a guard's shard say, lease after lease."""
+    """Everything that the events of a guard's shard say, lease after lease.
+
+    rounds, rewards: what is to be handed in at the end of the lease
+    """
 
     is_leased = False
+
+    def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
+        super().__init__(created, findings, tally)
+        self._is_windowed = created.reward_window is not None
+        self.rounds: list[events.PairHanded] = []
+        self.rewards: list[tuple[int, dict[str, float] | None]] = []
 
     def lease(self, frozen: FrozenBanks) -> None:
         """Go on with what was leased."""
         self._banks, self.is_leased = list(frozen.banks), True
         self._committed.lease = frozen.record
+
+    def end(self) -> tuple[None, float]:
+        """End the lease; a guard proves nothing of its rounds, and moves none."""
+        self.is_leased = False
+        return None, 0.0
+
+    def take(self, event: Event, record: Record, mode: str) -> None:
+        """Check one event, and note what is to be handed in of it: rewards once their round is settled."""
+        if isinstance(record, events.Corrected) and not self._is_windowed:
+            text = f"the reward of {record.decision_id!r} was corrected, but without a window it is handed in at once"
+            self._findings.add(event.number, "corrected", text)
+        closed = [one.decision_id for one in record.windows] if isinstance(record, events.Settled) else []
+        if isinstance(record, events.Reward | events.Abandoned):
+            closed = [record.decision_id]
+        waiting = {decision_id: self._rewards.waiting(decision_id) for decision_id in closed}
+        super().take(event, record, mode)
+        for decision_id, entry in waiting.items():
+            if entry is not None and entry.settled is not None:
+                came = None if isinstance(record, events.Abandoned) else entry.ids[decision_id]
+                self.rewards.append((entry.record.round, came))
+
+    def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:
+        super()._book(event, record, teaches)
+        self.rounds.append(
+            events.PairHanded(
+                number=record.round,
+                moment=event.time,
+                share=record.share,
+                draw=record.draw,
+                is_learner=record.source == "learner",
+                teaches=teaches,
+                prediction=record.request.prediction,
+            )
+        )
 
     def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         """Without a coin it is nothing: so plays a shard that has lost what its lease knew, and nothing is spent."""
@@ -59,66 +103,6 @@ class LeasedGuardChecks(GuardChecks):
 
     def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
         """A shard earns nothing: its rewards enter where all are merged."""
-
-
-class BankShardAuditor(ShardAuditor):
-    """The audit of one shard of a guard."""
-
-    policy = "Guard"
-    guard: LeasedGuardChecks | None
-
-    def __init__(self, view: Any, expected: Any) -> None:
-        super().__init__(view, expected)
-        self._came: dict[str, dict[str, float]] = {}  # rewards whose window is open
-
-    def _take_created(self, event: Event, created: events.Created) -> None:
-        super()._take_created(event, created)
-        if self.created is not None and self.guard is not None:
-            self.guard = LeasedGuardChecks(self.created, self.findings, self.tally)
-
-    def _take(self, event: Event, record: Any) -> None:
-        if isinstance(record, events.Lease):
-            if self._is_granted(event, record):
-                assert self.guard is not None
-                self._check_handed_in(event, is_leased=self.guard.is_leased)
-                self.guard.lease(self._granted)
-        elif isinstance(record, events.LeaseEnded):
-            assert self.guard is not None
-            self._end_segment(event, record, is_leased=self.guard.is_leased)
-            self.guard.is_leased = False
-        else:
-            super()._take(event, record)
-            self._note(event, record)
-
-    def _note(self, event: Event, record: Any) -> None:
-        """What is to be handed in of an event."""
-        if event.kind == events.ROUND:
-            asked = record.request
-            self._rounds[record.decision_id] = record.round
-            made = events.PairHanded(
-                number=record.round,
-                moment=event.time,
-                share=record.share,
-                draw=record.draw,
-                is_learner=record.source == "learner",
-                teaches=differ(asked.baseline, asked.proposal),
-                prediction=asked.prediction,
-            )
-            self._since.append(made)
-        elif isinstance(record, events.Reward) and record.refused is None:
-            values = {name: float(value) for name, value in record.values.items()}
-            self._paid(record.decision_id, values)
-        elif isinstance(record, events.Settled):
-            self._rewards += [(one.round, self._came.pop(one.decision_id, {})) for one in record.windows]
-        elif isinstance(record, events.Abandoned) and record.decision_id in self._rounds:
-            self._rewards.append((self._rounds[record.decision_id], None))
-
-    def _paid(self, decision_id: str, values: dict[str, float]) -> None:
-        assert self.created is not None
-        if self.created.reward_window is not None:
-            self._came[decision_id] = {**self._came.get(decision_id, {}), **values}
-        elif decision_id in self._rounds:
-            self._rewards.append((self._rounds[decision_id], values))
 
 
 class SharedBank(SharedChain):
@@ -138,8 +122,8 @@ class SharedBank(SharedChain):
         self.coins = CoinFairness()
         self._commitments: dict[str, tuple[str, int]] = {}  # to secrets of coins: whose they are, and their block
 
-    def _auditor(self, view: View) -> BankShardAuditor:
-        return BankShardAuditor(view, self.expected)
+    def _auditor(self, view: View) -> ShardAuditor:
+        return ShardAuditor(view, self.expected, pair=LeasedGuardChecks)
 
     def _take_leased(self, event: Event, lease: events.Lease) -> None:
         shard = self._begin_lease(event, lease)

@@ -25,6 +25,8 @@ from surefoot.journal.events import Event
 from surefoot.rounds import events
 from surefoot.rounds.events import edge_chain
 
+LEASED_POLICIES = {"LeasedLUCB": "SafeLUCB", "LeasedGuard": "Guard"}  # of a shard, and of the experiment
+
 
 @dataclass
 class Segment:
@@ -40,14 +42,10 @@ class Segment:
 
 
 class ShardAuditor(Auditor):
-    """The audit of one shard, whatever it is leased."""
+    """The audit of one shard, whatever it is leased; its checks go by leases, and note what is to be handed in."""
 
-    policy: str  # of the experiment; the shard's own is a leased one
-    leased: str  # the kind of event that begins a lease
-    lease: type[events.Lease | events.Lease]
-
-    def __init__(self, view: Any, expected: HeadSearch) -> None:
-        super().__init__(view)
+    def __init__(self, view: Any, expected: HeadSearch, **kinds: Any) -> None:
+        super().__init__(view, **kinds)
         self._expected = expected
         self._events = view.read(verify=False)
         self._next: Event | None = None
@@ -57,9 +55,6 @@ class ShardAuditor(Auditor):
         self.granted_in = (0, "")  # the mode of all shards when the lease was granted, and the event that says so
         self._shared = 0  # the newest of those events that the shard has heard of
         self._granted: Any = None  # what was known when the lease was granted
-        self._since: list[Any] = []
-        self._rewards: list[tuple[int, Any]] = []
-        self._rounds: dict[str, int] = {}
 
     def advance(self, granted: Any) -> None:
         """Check events up to the next lease, which this one is the last to come before."""
@@ -86,13 +81,19 @@ class ShardAuditor(Auditor):
         return msgspec.json.decode(self._next.payload, type=events.Lease).number
 
     def _take_created(self, event: Event, created: events.Created) -> None:
-        super()._take_created(event, msgspec.structs.replace(created, policy=self.policy))
+        policy = LEASED_POLICIES.get(created.policy, created.policy)
+        super()._take_created(event, msgspec.structs.replace(created, policy=policy))
         self._decides_by = created.policy
 
-    def _take(self, event: Event, record: Any) -> None:
-        if isinstance(record, events.RowsRound | events.PairRound) and record.source == "learner":
-            self._check_mode(event)
-        super()._take(event, record)
+    def _check(self, event: Event, record: Any) -> None:
+        if isinstance(record, events.Lease):
+            self._take_lease(event, record)
+        elif isinstance(record, events.LeaseEnded):
+            self._end_lease(event, record)
+        else:
+            if isinstance(record, events.RowsRound | events.PairRound) and record.source == "learner":
+                self._check_mode(event)
+            super()._check(event, record)
 
     def _check_mode(self, event: Event) -> None:
         """The learner plays where all shards may, or the shard has heard of a word since the lease."""
@@ -112,30 +113,23 @@ class ShardAuditor(Auditor):
         if mode.shared is None or mode.mode != self._mode:
             super()._take_mode(event, mode)
 
-    def _is_granted(self, event: Event, record: events.Lease) -> bool:
-        is_granted = self._granted is not None and self._granted.record == record
-        if not is_granted:
-            self.findings.add(event.number, "lease", f"no such lease {record.number} was granted where the shards meet")
-        return is_granted
-
-    def _check_handed_in(self, event: Event, *, is_leased: bool) -> None:
-        if is_leased:
+    def _take_lease(self, event: Event, lease: events.Lease) -> None:
+        if self._granted is None or self._granted.record != lease:
+            self.findings.add(event.number, "lease", f"no such lease {lease.number} was granted where the shards meet")
+            return
+        if self.checks.is_leased:
             self.findings.add(event.number, "lease", "a lease must be handed in before the next begins")
+        self.checks.lease(self._granted)
 
-    def _end_segment(
-        self,
-        event: Event,
-        record: events.LeaseEnded,
-        *,
-        is_leased: bool,
-        fact: LinearFact | None = None,
-        moved: float = 0.0,
-    ) -> None:
-        if not is_leased or self._granted is None or record.lease != self._granted.record.number:
+    def _end_lease(self, event: Event, record: events.LeaseEnded) -> None:
+        checks, granted = self.checks, self._granted
+        if not checks.is_leased or granted is None or record.lease != granted.record.number:
             self.findings.add(event.number, "lease", f"lease {record.lease} ended, which the shard does not have")
-        told = self._since, self._rewards, event.time, record.untimed
-        self.segments[record.lease] = Segment(*told, fact, self.tally.is_refuted, moved)
-        self._since, self._rewards = [], []
+        fact, moved = checks.end()
+        self.segments[record.lease] = Segment(
+            checks.rounds, checks.rewards, event.time, record.untimed, fact, self.tally.is_refuted, moved
+        )
+        checks.rounds, checks.rewards = [], []
 
 
 @dataclass

@@ -16,14 +16,16 @@ from surefoot.audit.chain import HeadSearch
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.confidence_sets import EPS
 from surefoot.audit.declarations import Declarations, read_linear
+from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.ledger import AuditLedger
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
 from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, read_proof
+from surefoot.audit.rows_checks import RowsChecks
 from surefoot.audit.shared_chain import AuditedShard, MergedRound, ShardAuditor, SharedChain
 from surefoot.journal import Journal, View
 from surefoot.journal.events import Event
-from surefoot.rounds import events
+from surefoot.rounds import Record, events
 
 CARRIED = "earlier proof over all shards"
 
@@ -121,90 +123,86 @@ class LeasedChecks(LinearChecks):
         """A proposal may come from anywhere: rewards that are not merged yet steer it."""
 
 
-class FloorShardAuditor(ShardAuditor):
-    """The audit of one shard of a linear policy."""
+class LeasedRows(RowsChecks):
+    """Everything that the events of a shard of a linear policy say.
 
-    policy = "SafeLUCB"
-    _book: LeasedChecks | None
+    rounds, rewards: what is to be handed in at the end of the lease
+    """
 
-    def _take_created(self, event: Event, created: events.Created) -> None:
-        super()._take_created(event, created)
-        if self.created is not None and self._book is not None:
-            self._book = LeasedChecks(read_linear(self.policy, self.created.settings))
+    book: LeasedChecks
 
-    def _take_leased(self, event: Event, record: events.Lease) -> None:
-        if self._is_granted(event, record):
-            assert self._book is not None
-            self._check_handed_in(event, is_leased=self._book.is_leased)
-            self._book.lease(self._granted)
+    def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
+        super().__init__(created, findings, tally)
+        self.rounds: list[events.RowsHanded] = []
+        self.rewards: list[tuple[int, dict[str, float] | None]] = []
+        self._numbers: dict[str, int] = {}  # of rounds, by the decision's id
 
-    def _take_lease_ended(self, event: Event, record: events.LeaseEnded) -> None:
-        assert self._book is not None
-        is_leased, (fact, moved) = self._book.is_leased, self._book.end()
-        self._end_segment(event, record, is_leased=is_leased, fact=fact, moved=moved)
+    def _new_book(self) -> LeasedChecks:
+        return LeasedChecks(read_linear(self.created.policy, self.created.settings))
 
-    def _take_round(self, event: Event, decision: events.RowsRound) -> None:
-        super()._take_round(event, decision)
-        rows, asked = self._rows_of(decision, RoundProblems()), decision.request
-        if rows is None or asked.baseline is None or max(decision.action, asked.baseline) >= len(rows):
+    @property
+    def is_leased(self) -> bool:
+        """Whether the learner may play."""
+        return self.book.is_leased
+
+    def lease(self, frozen: FrozenBook) -> None:
+        """Go on under a lease."""
+        self.book.lease(frozen)
+
+    def end(self) -> tuple[LinearFact | None, float]:
+        """End the lease, as `LeasedChecks.end`."""
+        return self.book.end()
+
+    def take(self, event: Event, record: Record, mode: str) -> None:
+        """Check one event, and note what is to be handed in of it."""
+        if isinstance(record, events.Corrected) and self.created.reward_window is None:
+            text = f"the reward of {record.decision_id!r} was corrected, but without a window it is handed in at once"
+            self.findings.add(event.number, "corrected", text)
+        closed = record.windows if isinstance(record, events.Settled) else []
+        came = [(window.round, {events.METRIC: self.learning.value_of(window.decision_id)}) for window in closed]
+        super().take(event, record, mode)
+        self.rewards += came
+        if isinstance(record, events.Reward) and record.refused is None and self.created.reward_window is None:
+            self._settled(record.decision_id, {name: float(value) for name, value in record.values.items()})
+        elif isinstance(record, events.Abandoned):
+            self._settled(record.decision_id, None)
+
+    def _settled(self, decision_id: str, values: dict[str, float] | None) -> None:
+        if decision_id in self._numbers:
+            self.rewards.append((self._numbers[decision_id], values))
+
+    def _judge(self, event: Event, decision: events.RowsRound, mode: str) -> None:
+        super()._judge(event, decision, mode)
+        rows, request = self._rows_of(decision, RoundProblems()), decision.request
+        if rows is None or request.baseline is None or max(decision.action, request.baseline) >= len(rows):
             return
-        self._rounds[decision.decision_id] = decision.round
-        self._since.append(
+        self._numbers[decision.decision_id] = decision.round
+        self.rounds.append(
             events.RowsHanded(
                 number=decision.round,
                 moment=event.time,
                 played=rows[decision.action].tolist(),
-                displaced=rows[asked.baseline].tolist(),
+                displaced=rows[request.baseline].tolist(),
                 is_learner=decision.source == "learner",
-                baseline_reward=asked.baseline_reward,
+                baseline_reward=request.baseline_reward,
             )
         )
         if decision.is_fallback:
-            self._rewards.append((decision.round, None))
+            self.rewards.append((decision.round, None))
 
-    def _take_reward(self, event: Event, reward: events.Reward) -> None:
-        super()._take_reward(event, reward)
-        assert self.created is not None
-        if reward.refused is None and self.created.reward_window is None and reward.decision_id in self._rounds:
-            values = {name: float(value) for name, value in reward.values.items()}
-            self._rewards.append((self._rounds[reward.decision_id], values))
-
-    def _take_corrected(self, event: Event, corrected: events.Corrected) -> None:
-        super()._take_corrected(event, corrected)
-        assert self.created is not None
-        if self.created.reward_window is None:
-            text = (
-                f"the reward of {corrected.decision_id!r} was corrected, but without a window it is handed in at once"
-            )
-            self.findings.add(event.number, "corrected", text)
-
-    def _take_settled(self, event: Event, settled: events.Settled) -> None:
-        assert self._learning is not None
-        came = [self._learning.value_of(window.decision_id) for window in settled.windows]
-        super()._take_settled(event, settled)
-        for window, value in zip(settled.windows, came, strict=True):
-            self._rewards.append((window.round, {events.METRIC: value}))
-
-    def _take_abandoned(self, event: Event, abandoned: events.Abandoned) -> None:
-        super()._take_abandoned(event, abandoned)
-        if abandoned.decision_id in self._rounds:
-            self._rewards.append((self._rounds[abandoned.decision_id], None))
-
-    def _take_voided(self, event: Event, voided: events.Voided) -> None:
-        assert self._book is not None
-        number = self._rounds.get(voided.decision_id, 0)
-        if not (self._book.is_leased and self._since and number >= self._since[0].number):
+    def _void(self, event: Event, voided: events.Voided) -> None:
+        number = self._numbers.get(voided.decision_id, 0)
+        if not (self.is_leased and self.rounds and number >= self.rounds[0].number):
             text = f"{voided.decision_id!r} was moved, but is not of the present lease: it was handed in"
             self.findings.add(event.number, "voided", text)
             return
-        assert self._learning is not None
-        moved = self._learning.void(event, voided)
+        moved = self.learning.void(event, voided)
         if moved is not None:
-            self._book.move(*moved)
+            self.book.move(*moved)
             offered, played = moved
-            place, row = number - self._since[0].number, offered.rows[played].tolist()
+            place, row = number - self.rounds[0].number, offered.rows[played].tolist()
             is_learner = played != offered.baseline
-            self._since[place] = msgspec.structs.replace(self._since[place], played=row, is_learner=is_learner)
+            self.rounds[place] = msgspec.structs.replace(self.rounds[place], played=row, is_learner=is_learner)
 
     def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
         """A shard proves nothing by its own rewards."""
@@ -249,8 +247,8 @@ class SharedFloor(SharedChain):
         self._question = np.zeros(dim)
         self._carried = LinearFact(np.zeros(dim), 0.0)
 
-    def _auditor(self, view: View) -> FloorShardAuditor:
-        return FloorShardAuditor(view, self.expected)
+    def _auditor(self, view: View) -> ShardAuditor:
+        return ShardAuditor(view, self.expected, rows=LeasedRows)
 
     def _take_leased(self, event: Event, lease: events.Lease) -> None:
         shard = self._begin_lease(event, lease)
