@@ -129,14 +129,15 @@ class Shop:
         """Every event of an edge's chain, as it is sent."""
         return [UploadedEvent(one.kind, one.key, one.time, one.payload) for one in chain_of(edge)]
 
-    def upload(self, edge: Experiment, events: list[UploadedEvent], **extra: Any) -> httpx.Response:
+    def upload(self, edge: Experiment, uploaded: list[UploadedEvent], **extra: Any) -> httpx.Response:
         """Send events past the client."""
         state: Any = edge.known_state
         lease = state.shard.lease
         body = {"token": state.shard.token, "lease": lease.number, "proof": lease.proof, "sent": time.time()}
-        body |= {"events": msgspec.msgpack.encode(events), **extra}
+        body |= {"events": msgspec.msgpack.encode(uploaded), **extra}
         path = f"{self.address}/v1/experiments/{self.name}/edges/{state.shard.shard}/events"
-        return httpx.post(path, content=msgspec.json.encode(body), timeout=60, trust_env=False)
+        headers = {"content-type": "application/json"}
+        return httpx.post(path, content=msgspec.json.encode(body), headers=headers, timeout=60, trust_env=False)
 
     def audit(self) -> SharedReport:
         """Over all chains, while the server is running."""

@@ -1,346 +1,491 @@
-"""Bundles and logs that were forged, altered, copied or used twice are refused, here or by the service."""
+"""Leases and journals that were forged, altered, copied or used twice are refused, here or by the service."""
 
+import hashlib
 import itertools
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
 from surefoot.client import ServiceError
-from surefoot.edge import Edge, base_edge_journal, edge_log
-from surefoot.edge.bundle import FORMAT, Bundle, BundleHead, OpenedBundle, digest_of, sign
-from surefoot.edge.edge_entries import Closed, Decided, Rewarded, framed, read_entries
-from surefoot.edge.edge_messages import HandInEntries
-from surefoot.errors import ConfigError, JournalBusyError, JournalCorruptedError, JournalError, SurefootError
+from surefoot.errors import ConfigError, JournalBusyError, JournalReadOnlyError
+from surefoot.experiment import leases
+from surefoot.experiment.repeat import UploadedEvent
+from surefoot.experiment.verbs import go_over
+from surefoot.journal import canonical, file, open_journal
 from surefoot.journal.signatures import PublicKey, SigningKey
-from tests.edge.edges import ROWS, Shop, crash, findings, new_keys, play, warmed
+from surefoot.policies.coin import coin_of
+from surefoot.rounds.events import Mode, edge_chain
+from surefoot.sharing.hub import Granted
+from surefoot.sharing.messages import SIGNED, JoinEdge, LeaseMessage, SignedLease, coin_secret, lease_proof
+from tests.experiment.tampering import Row
+from tests.sharing.edges import (
+    Shop,
+    Way,
+    chain_of,
+    crash,
+    lease_of,
+    new_keys,
+    play,
+    reward_of,
+    visit,
+    warmed,
+)
+from tests.sharing.experiments import GUARD, GuardWorld, findings
+from tests.sharing.forgery import forge
 
+RESERVE = GUARD["reserve"]
 TOKEN = "ab" * 16
 
 
-def newest(edge: Edge) -> Bundle:
-    return edge._journal.bundle.bundle
+def granted_to(shop: Shop, shard: str = "till", token: str = TOKEN) -> tuple[SignedLease, str]:
+    """A signed lease, as the service sends it, and the hub's first hash."""
+    path = f"/v1/experiments/{shop.name}/edges"
+    link = shop.ask("GET", path).json()["link"]
+    answer = shop.ask("POST", path, msgspec.to_builtins(JoinEdge(shard, token)))
+    assert answer.status_code == 201, answer.text
+    return msgspec.convert(answer.json()["lease"], SignedLease), link
 
 
-@pytest.mark.parametrize("part", ["head", "signature", "state"])
-def test_a_bundle_with_any_bit_changed_is_refused(shop: Shop, part: str) -> None:
-    with shop.edge() as edge:
-        bundle, key = newest(edge), PublicKey(shop.keys / "head.pub")
-        meant = {"experiment": shop.name, "shard": "till", "token": edge._journal.token}
-        assert OpenedBundle(bundle, key, **meant).lease().shard == "till"
-        content = getattr(bundle, part)
-        data = content.encode() if isinstance(content, str) else content
-        for place in range(0, len(data), max(1, len(data) // 40)):
-            altered: Any = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
-            forged = msgspec.structs.replace(bundle, **{part: altered.decode() if part == "signature" else altered})
-            with pytest.raises(ConfigError, match=r"signed|altered"):
-                OpenedBundle(forged, key, **meant)
+@pytest.mark.parametrize("part", ["message", "signature", "state"])
+def test_a_lease_with_any_bit_changed_is_refused(shop: Shop, part: str) -> None:
+    lease, link = granted_to(shop)
+    key = PublicKey(shop.keys / "head.pub")
+    assert lease.read(shop.name, link, "till", key).lease.shard == "till"
+    content = getattr(lease, part)
+    data = content.encode() if isinstance(content, str) else content
+    for place in range(0, len(data), max(1, len(data) // 40)):
+        altered: Any = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        forged = msgspec.structs.replace(lease, **{part: altered.decode() if part == "signature" else altered})
+        with pytest.raises(ConfigError, match=r"signed"):
+            forged.read(shop.name, link, "till", key)
 
 
-def test_a_bundle_of_another_key_log_edge_or_experiment_is_refused(shop: Shop) -> None:
+def test_a_lease_of_another_key_edge_experiment_or_hub_is_refused(shop: Shop) -> None:
     new_keys(shop.folder, "other")
-    with shop.edge() as edge:
-        bundle, token = newest(edge), edge._journal.token
-        key, foreign = PublicKey(shop.keys / "head.pub"), PublicKey(shop.folder / "other.pub")
-        meant = {"experiment": shop.name, "shard": "till", "token": token}
-        with pytest.raises(ConfigError, match="signed"):
-            OpenedBundle(bundle, foreign, **meant)
-        for other in ({"token": TOKEN}, {"shard": "else"}, {"experiment": "else"}):
-            with pytest.raises(ConfigError, match="for this log"):
-                OpenedBundle(bundle, key, **{**meant, **other})
+    lease, link = granted_to(shop)
+    key, foreign = PublicKey(shop.keys / "head.pub"), PublicKey(shop.folder / "other.pub")
     with pytest.raises(ConfigError, match="signed"):
-        shop.edge("new", key=shop.folder / "other.pub")
-
-
-def test_a_lease_is_used_once_and_not_after_it_expired(shop: Shop) -> None:
-    with shop.edge() as edge:
-        first = newest(edge)
-        play(edge, 3)
-        with pytest.raises(ConfigError, match="used once"):
-            edge._journal.accept(first, time.time())
-        edge.renew()
-        with pytest.raises(ConfigError, match="used once"):
-            edge._journal.accept(first, time.time())
-        edge._journal.end_lease(time.time(), is_untimed=False)
-        head = msgspec.json.decode(newest(edge).head, type=BundleHead)
-        lease = msgspec.structs.replace(head.lease, number=head.lease.number + 1)
-        old = msgspec.structs.replace(head, lease=lease, expires=time.time() - 1.0)
-        with pytest.raises(ConfigError, match="expired"):
-            edge._journal.accept(sign(old, newest(edge).state, SigningKey(shop.keys / "head.key")), time.time())
-        edge.renew()
+        lease.read(shop.name, link, "till", foreign)
+    for meant in (("else", link, "till"), (shop.name, "00" * 32, "till"), (shop.name, link, "else")):
+        with pytest.raises(ConfigError, match="for edge"):
+            lease.read(*meant, key)
+    with pytest.raises(ConfigError, match="signed"):
+        shop.opened("new", key=shop.folder / "other.pub")
 
 
 def test_a_head_cannot_stand_for_a_lease(shop: Shop) -> None:
-    with shop.edge() as edge:
-        key = SigningKey(shop.keys / "head.key")
-        bundle = newest(edge)
-        assert not key.has_signed(bundle.signature, bundle.head)
-        assert key.has_signed(bundle.signature, FORMAT + bundle.head)
+    lease, _ = granted_to(shop)
+    key = SigningKey(shop.keys / "head.key")
+    assert not key.has_signed(lease.signature, lease.message)
+    assert key.has_signed(lease.signature, SIGNED + lease.message)
 
 
-def test_a_copy_of_a_log_is_refused(shop: Shop) -> None:
-    log = shop.folder / "till.log"
+def test_coins_that_a_lease_does_not_commit_to_are_refused(new_shop: Callable[..., Shop]) -> None:
+    shop = new_shop("pair")
+    lease, link = granted_to(shop)
+    key = PublicKey(shop.keys / "head.pub")
+    for secrets in ([], [bytes(32), *lease.secrets[1:]], lease.secrets[::-1], lease.secrets[:-1]):
+        with pytest.raises(ConfigError, match="coins"):
+            msgspec.structs.replace(lease, secrets=secrets).read(shop.name, link, "till", key)
+
+
+def test_a_lease_is_used_once(shop: Shop) -> None:
+    """Whoever stands between the two sends an older lease again, which is signed: only the baseline plays."""
     with shop.edge() as edge:
+        hub, take = edge.leases.hub, edge.leases.hub.take
         warmed(edge)
-        with pytest.raises(JournalBusyError, match="open once"):
-            shop.edge()
-        shutil.copy(log, shop.folder / "copy.log")
-        with pytest.raises(ConfigError, match="copy"):
-            shop.edge(log=shop.folder / "copy.log")
+        old = list[Any]()
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            old.append(take(*args, **kwargs))
+            return old[0]
+
+        hub.take = noted
+        edge.leases.renew()
+        lease = lease_of(edge).number
+        play(edge, 3)
+        edge.leases.renew()
+        assert lease_of(edge).number == lease
+        assert play(edge, 20) == 0
+        hub.take = take
+        edge.leases.renew()
+        assert lease_of(edge).number == lease + 1
+        assert play(edge, 20) > 0
+        edge.leases.renew()
+    assert findings(shop.audit()) == []
+
+
+def test_a_copy_of_a_journal_is_refused(shop: Shop) -> None:
+    log = shop.journal_of("till")
+    with shop.edge() as edge:
+        play(edge, 5)
+        with pytest.raises(JournalBusyError):
+            shop.opened()
+        for name in ("log", "log.mark"):
+            shutil.copy(shop.folder / f"till.{name}", shop.folder / f"copy.{name}")
+        with pytest.raises(JournalReadOnlyError, match="copy"):
+            shop.opened(path=shop.folder / "copy.log")
     kept = log.read_bytes()
     log.unlink()
     log.write_bytes(kept)  # as from a backup
-    with pytest.raises(ConfigError, match="copy"):
-        shop.edge()
+    with pytest.raises(JournalReadOnlyError, match="copy"):
+        shop.opened()
 
 
-def test_of_two_machines_with_one_log_the_second_to_hand_in_is_refused(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_opened_late", [False, True])
+def test_of_two_machines_with_one_journal_the_second_to_hand_in_is_refused(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, is_opened_late: bool
 ) -> None:
-    """Where the file system tells nothing, such as for the image of a whole disk."""
-    monkeypatch.setattr(edge_log, "_identity", lambda file: "same")
+    """Where the file system tells nothing, such as for the image of a whole disk; both have the same coins."""
+    monkeypatch.setattr(file, "_identity", lambda _: (1, 1))
     with shop.edge() as edge:
         warmed(edge)
+        edge._journal.probe()
         for name in ("log", "log.mark"):
             shutil.copy(shop.folder / f"till.{name}", shop.folder / f"copy.{name}")
-        with shop.edge(log=shop.folder / "copy.log") as copy:
-            copy.decide(ROWS, baseline=1)
-            play(edge, 5)
-            edge.renew()
-            with pytest.raises(ServiceError, match="copy"):
-                copy.renew()
-            play(edge, 5)
-            edge.renew()
+        if is_opened_late:  # when the service has more of the first one's events
+            visit(edge, decision_id="early")
+            edge.leases.hub.prepare(edge.leases._chain())
+        with shop.edge(path=shop.folder / "copy.log") as copy:
+            for n in range(5):
+                ours, theirs = (visit(one, decision_id=f"visit-{n}") for one in (edge, copy))
+                assert is_opened_late or (ours.source, ours.action) == (theirs.source, theirs.action)
+            edge.leases.renew()
+            with pytest.raises((ServiceError, ConfigError), match="copy"):
+                copy.leases.renew()
+        for n in range(5):
+            edge.abandon(f"visit-{n}")
+        play(edge, 5)
+        edge.leases.renew()
     assert findings(shop.audit()) == []
 
 
-def test_another_log_cannot_take_an_edges_name(shop: Shop) -> None:
+def test_another_journal_cannot_take_an_edges_name(shop: Shop) -> None:
     with shop.edge() as edge:
         play(edge, 2)
         with pytest.raises(ServiceError, match="joined with"):
-            shop.edge(log=shop.folder / "new.log")
+            shop.opened(path=shop.folder / "new.log")
+        edge.leases.renew()
     with pytest.raises(ServiceError, match="joined with"):
-        shop.edge("server")  # the server's own
+        shop.opened("server")  # the server's own
 
 
-def rewritten(path: Path, change: Any) -> None:
-    """The log with its entries changed, checksums and all, in the same file."""
-    entries = [entry for entry, _ in read_entries(path.read_bytes())]
-    with path.open("r+b") as file:
-        file.truncate()
-        file.write(b"".join(framed(change(entry)) for entry in entries))
-
-
-def test_a_log_that_says_another_action_is_not_gone_on_with(shop: Shop) -> None:
+def test_nobody_else_begins_the_chain_of_an_edge(shop: Shop) -> None:
+    """Whoever has a token for decisions, and knows the edge's name."""
     with shop.edge() as edge:
-        play(edge, 5)
+        play(edge, 2)
+        first = shop.uploaded(edge)
+        own = msgspec.json.decode(first[0].payload)
+        stranger = UploadedEvent("created", None, first[0].time, canonical({**own, "token": TOKEN}))
+        answer = shop.upload(edge, [stranger], token=TOKEN)
+        assert answer.status_code == 422
+        assert "joined with" in answer.json()["detail"]
+        edge.leases.renew()
+    assert findings(shop.audit()) == []
 
-    def change(entry: Any) -> Any:
-        return msgspec.structs.replace(entry, action=2, is_learner=True) if isinstance(entry, Decided) else entry
 
-    rewritten(shop.folder / "till.log", change)
-    with pytest.raises(JournalCorruptedError, match="altered"):
-        shop.edge()
+def changed(kinds: str, change: Callable[[Any], Any]) -> Callable[[list[UploadedEvent]], list[UploadedEvent]]:
+    """Alter the payloads of all events of a kind."""
+
+    def altered(uploaded: list[UploadedEvent]) -> list[UploadedEvent]:
+        out = []
+        for one in uploaded:
+            payload = msgspec.json.decode(one.payload)
+            if one.kind == kinds:
+                change(payload)
+            out.append(msgspec.structs.replace(one, payload=canonical(payload)))
+        return out
+
+    return altered
 
 
-def test_a_log_with_any_bit_flipped_is_refused(shop: Shop) -> None:
+def flip(payload: Any) -> None:
+    payload["source"] = "baseline" if payload["source"] == "learner" else "learner"
+    if "action" in payload:
+        payload["action"] = payload["certificate"]["proposal"] if payload["action"] == 0 else 0
+
+
+def without_round_2(uploaded: list[UploadedEvent]) -> list[UploadedEvent]:
+    return [one for one in uploaded if b'"round":2' not in one.payload]
+
+
+def reward_again(uploaded: list[UploadedEvent]) -> list[UploadedEvent]:
+    last = next(one for one in reversed(uploaded) if one.kind == "reward")
+    return [*uploaded, last]
+
+
+def void_what_is_paid(uploaded: list[UploadedEvent]) -> list[UploadedEvent]:
+    """Or bad rounds of the learner would be the baseline's afterwards."""
+    last = next(one for one in reversed(uploaded) if one.kind == "round")
+    decision_id = msgspec.json.decode(last.payload)["decision_id"]
+    voided = canonical({"decision_id": decision_id, "action": 1, "reason": "", "by": ""})
+    return [*uploaded, UploadedEvent("voided", f"v:{decision_id}", uploaded[-1].time, voided)]
+
+
+def go_back(uploaded: list[UploadedEvent]) -> list[UploadedEvent]:
+    return [*uploaded[:-1], msgspec.structs.replace(uploaded[-1], time=1.0)]
+
+
+def come_late(uploaded: list[UploadedEvent]) -> list[UploadedEvent]:
+    return [*uploaded[:-1], msgspec.structs.replace(uploaded[-1], time=time.time() + 3600.0)]
+
+
+def add(kind: str, payload: Any, key: str | None = None) -> Callable[[list[UploadedEvent]], list[UploadedEvent]]:
+    return lambda uploaded: [*uploaded, UploadedEvent(kind, key, uploaded[-1].time, canonical(payload))]
+
+
+LIES: dict[str, Callable[[list[UploadedEvent]], list[UploadedEvent]]] = {
+    "another side": changed("round", flip),
+    "another certificate": changed("round", lambda it: it["certificate"].update(margin=1.0, allowed=1.0)),
+    "held though it was not": changed("round", lambda it: it.update(is_held=True)),
+    "another mode": changed("round", lambda it: it.update(mode="paused")),
+    "a round left out": without_round_2,
+    "a reward twice": reward_again,
+    "a reward out of all bounds": changed("reward", lambda it: it.update(values={"reward": "inf"})),
+    "a reward of no metric": changed("reward", lambda it: it.update(values={"other": 1.0})),
+    "a reward of no decision": changed("reward", lambda it: it.update(decision_id="nobody")),
+    "a void once the reward is known": void_what_is_paid,
+    "time running back": go_back,
+    "the future": come_late,
+    "a mode that nobody said": add("mode", {"mode": "guarded", "shared": 1}),
+    "a resume by itself": add("mode", {"mode": "guarded", "shared": 0}),
+    "a pause by itself": add("mode", {"mode": "paused", "reason": "fire", "by": "", "shared": 0}),
+    "an answer to an alarm": add("acknowledged", {"response": "renew", "reason": "x"}),
+    "a lease that nobody granted": changed("leased", lambda it: it.update(amounts=[1e6])),
+    "a second lease": add(
+        "leased",
+        {
+            "shard": "till",
+            "number": 2,
+            "amounts": [9.0],
+            "since": 0.0,
+            "watermark": 0.0,
+            "merged": 0,
+            "learned": 0,
+            "digest": "00" * 32,
+        },
+    ),  # fmt: skip
+    "the end of another lease": add("lease_ended", {"lease": 2}),
+    "rows that are none": add("catalogue", {"digest": "00" * 32, "rows": [[0.1], [0.1, 0.2]]}, "c:" + "00" * 32),
+    "another catalogue": add("catalogue", {"digest": "00" * 32, "rows": [[0.1, 0.2]]}, "c:" + "00" * 32),
+    "what is no event": add("round", {"x": 1}),
+    "an unknown kind": add("anything", {}),
+    "another experiment": changed("created", lambda it: it["settings"].update(alpha=0.9)),
+}
+OF_COINS: dict[str, Callable[[list[UploadedEvent]], list[UploadedEvent]]] = {
+    "another coin": changed("round", lambda it: it.update(draw=it["draw"] / 2.0)),
+    "another share": changed("round", lambda it: it.update(share=0.05)),
+    "coins of nobody": changed("coins", lambda it: it.update(commitment="00" * 32)),
+    "a secret of no block": changed("coins", lambda it: it.update(revealed=[[99, "00" * 32]])),
+    "a secret that is none": changed("coins", lambda it: it.update(revealed=[[2, "xx"]])),
+    "no block of coins": lambda uploaded: [one for one in uploaded if one.kind != "coins"],
+    "another id, which has another coin": changed("round", lambda it: it.update(decision_id=it["decision_id"] + "x")),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lie"),
+    [*(("rows", lie) for lie in LIES), *(("pair", lie) for lie in (*LIES, *OF_COINS))],
+)
+def test_the_service_refuses_what_the_lease_does_not_decide(new_shop: Callable[..., Shop], kind: str, lie: str) -> None:
+    shop = new_shop(kind)
     with shop.edge() as edge:
-        play(edge, 5)
-    path = shop.folder / "till.log"
-    whole = path.read_bytes()
-    ends = [end for _, end in read_entries(whole)]
-    for place in [*range(0, len(whole), 331), *ends[:-1], *(end + 3 for end in ends[:-1]), len(whole) - 1]:
-        data = bytearray(whole)
-        data[place] ^= 0x40
-        path.write_bytes(data)
-        with pytest.raises(JournalCorruptedError, match="altered"):
-            shop.edge()
-        assert path.read_bytes() == data  # and left as it is
+        play(edge, 6)
+        honest = shop.uploaded(edge)
+        assert changed("", lambda it: None)(honest) == honest
+        answer = shop.upload(edge, {**LIES, **OF_COINS}[lie](honest))
+        assert 400 <= answer.status_code < 500, answer.text
+        assert "must" in answer.json()["detail"]
+        edge.leases.renew()
+        play(edge, 2)
+        edge.leases.renew()
+        assert [event.hash for event in shop.chain()] == [event.hash for event in chain_of(edge)][: len(shop.chain())]
+    report = shop.audit()
+    assert findings(report) == []
+    assert report.shards["till"].tally.decisions == 8
 
 
-def given(edge: Edge, *, entries: bytes, **extra: Any) -> HandInEntries:
-    told: dict[str, Any] = {"head": newest(edge).head, "signature": newest(edge).signature, "sent": time.time()}
-    return HandInEntries(
-        **{"token": edge._journal.token, "follows": edge._journal.follows, "entries": entries, **told, **extra}
-    )
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_an_edge_that_passes_over_a_pause_is_refused(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, is_undone: bool
+) -> None:
+    path = f"/v1/experiments/{shop.name}/mode"
+    with shop.edge() as edge:
+        warmed(edge)
+        for mode in ("paused", "guarded", "paused"):
+            assert shop.ask("PUT", path, {"mode": mode, "reason": "fire"}).status_code == 200
+        if is_undone:  # by an older word of the hub
+            edge.leases.renew()
+            with open_journal(str(shop.keys / "hub.db"), read_only=True) as hub:
+                older = [event.number for event in hub.read(shop.name) if event.kind == "mode"][1]
+            resume = Mode(mode="guarded", reason="as where the shards meet", shared=older)
+            edge.transact(lambda turn: go_over(turn, resume))
+        else:
+            with monkeypatch.context() as forged:
+                forged.setattr(leases, "adopt_mode", lambda *args: None)
+                edge.leases.renew()
+        assert visit(edge).mode == "guarded"
+        with pytest.raises(ServiceError, match="must be what"):
+            edge.leases.renew()
+    assert findings(shop.audit()) == []
 
 
-def test_the_service_refuses_what_the_lease_does_not_decide(shop: Shop) -> None:
+def test_the_service_refuses_what_does_not_follow(shop: Shop) -> None:
     with shop.edge() as edge:
         play(edge, 4)
-        honest = [entry for entry, _ in read_entries(edge._journal.part(10**9).data)]
-        before = edge._journal.follows
-        lies = [
-            [msgspec.structs.replace(one, action=2) if isinstance(one, Decided) else one for one in honest],
-            [msgspec.structs.replace(one, moment=1.0) for one in honest],
-            [one for one in honest if not (isinstance(one, Decided) and one.round == 2)],
-            [*honest, honest[-1]],
-            [msgspec.structs.replace(one, rows=b"\0" * 7) if isinstance(one, Decided) else one for one in honest],
-        ]  # fmt: skip
-        for lie in lies:
-            with pytest.raises(ServiceError, match="must"):
-                edge._service.hand_in("till", given(edge, entries=b"".join(map(framed, lie))))
-        whole = b"".join(map(framed, honest))
-        wrongs: list[dict[str, Any]] = [
-            {"token": TOKEN}, {"signature": "00" * 64}, {"entries": whole[:-3]}, {"entries": whole + b"x"},
-            {"follows": before + 3}, {"follows": 0}, {"head": newest(edge).head.replace(b"guarded", b"shadow ")},
-        ]  # fmt: skip
-        for wrong in wrongs:
-            with pytest.raises(ServiceError, match="must"):
-                edge._service.hand_in("till", given(edge, **{"entries": whole, **wrong}))
-        assert edge._journal.follows == before
-        edge.renew()
-        play(edge, 2)
+        honest = shop.uploaded(edge)
+        assert shop.upload(edge, honest).status_code < 300
+        for wrong in (
+            {"token": TOKEN}, {"follows": len(honest) + 3}, {"follows": -1}, {"lease": 7}, {"lease": 7, "proof": ""},
+            {"events": b"\x00"}, {"events": msgspec.msgpack.encode([[1, 2]])},
+        ):  # fmt: skip
+            answer = shop.upload(edge, honest, **wrong)
+            assert 400 <= answer.status_code < 500, (wrong, answer.text)
+        for _ in range(3):  # as if answers were lost
+            assert shop.upload(edge, honest).status_code < 300
+        other = [*honest[:-1], msgspec.structs.replace(honest[-1], payload=honest[-1].payload.replace(b"0.", b"1.", 1))]
+        assert "copy" in shop.upload(edge, other).json()["detail"]
+        edge.leases.renew()
     report = shop.audit()
     assert findings(report) == []
-    assert report.shards["till"].tally.decisions == 6
+    assert (report.shards["till"].tally.decisions, report.hub.tally.decisions) == (4, 4)
 
 
-def test_what_was_cut_short_was_never_answered_and_is_left_out(shop: Shop) -> None:
-    edge = shop.edge()
-    warmed(edge)
-    crash(edge)
-    path = shop.folder / "till.log"
-    for tail in (b"\x40", framed(Closed())[:-1], framed(Rewarded(7, 1.0, 1.0))[:11], b"\0" * 4096):
-        with path.open("ab") as file:
-            file.write(tail)
-        again = shop.edge()
-        assert again.rounds == 140
-        crash(again)
-    with shop.edge() as again:
-        assert play(again, 3) == 3
-        again.renew()
-    assert findings(shop.audit()) == []
-
-
-def test_after_a_power_cut_a_log_goes_on_only_if_the_disk_had_everything(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    boots = tmp_path / "boot"
-    boots.write_text("first")
-    monkeypatch.setattr(edge_log, "BOOT", boots)
-    for shard, sync in (("loose", False), ("synced", True), ("closed", False)):
-        edge = shop.edge(shard, sync=sync)
-        play(edge, 3)
-        if shard == "closed":
-            edge.close()
-        else:
-            crash(edge)
-    boots.write_text("second")
-    with pytest.raises(ConfigError, match="switched off"):
-        shop.edge("loose")
-    for shard in ("synced", "closed"):
-        with shop.edge(shard) as edge:
-            assert edge.rounds == 3
-
-
-def test_a_log_that_cannot_be_written_plays_the_baseline_and_counts_nothing(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edge = shop.edge()
-    warmed(edge)
-
-    def full(file: int, data: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as disk:
-        disk.setattr("surefoot.edge.edge_log.os.write", full)
-        for _ in range(3):
-            made = edge.decide(ROWS, baseline=0)
-            assert (made.action, made.source, made.is_fallback) == (0, "baseline", True)
-            assert "not counted" in made.explanation
-        assert edge.reward(made.decision_id, 1.0).refused == "unknown"
-    made = edge.decide(ROWS, baseline=0)  # what the shard has counted is not in the log
-    assert made.source == "baseline"
-    edge.close()
-    with shop.edge() as again:
-        assert again.rounds == 140
-        assert play(again, 3) == 3
-        again.renew()
-    assert findings(shop.audit()) == []
-
-
-def test_a_long_log_begins_anew_and_goes_on_to_the_bit(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_edge_journal, "LARGEST_LOG", 20_000)
+def test_a_hub_that_does_not_know_a_lease_it_granted_was_put_back_and_pauses_all(shop: Shop) -> None:
     with shop.edge() as edge:
-        for turn in itertools.count():
-            play(edge, 20)
-            waits = edge.decide(ROWS, baseline=0)
-            edge.renew()
-            play(edge, 2)
-            if turn == 12:
-                break
-            edge.reward(waits.decision_id, 0.8)
-        assert (shop.folder / "till.log").stat().st_size < 40_000
-        state = edge._journal.shard.state()
-    with shop.edge() as again:
-        restored = again._journal.shard.state()
-        assert restored["moment"] == state["moment"]
-        assert msgspec.msgpack.encode(restored["policy"]["rounds"]) == msgspec.msgpack.encode(state["policy"]["rounds"])
-        assert again.reward(waits.decision_id, 0.8).is_accepted
-        play(again, 5)
-        again.renew()
+        play(edge, 3)
+        state: Any = edge.known_state
+        key, link = SigningKey(shop.keys / "head.key"), edge.settings.hub or ""
+        for proof in ("", "00" * 32, lease_proof(key, link, "till", TOKEN, 9), state.shard.lease.proof):
+            assert "was not" in shop.upload(edge, [], lease=9, proof=proof).json()["detail"]
+        edge.leases.renew()
+        assert visit(edge).mode == "guarded"  # whoever cannot prove it pauses nobody
+        proof = lease_proof(key, link, "till", state.shard.token, 9)
+        assert "older copy took its place" in shop.upload(edge, [], lease=9, proof=proof).json()["detail"]
+        edge.leases.renew()
+        answer = visit(edge)
+        assert (answer.mode, answer.source) == ("paused", "baseline")
+        edge.leases.renew()
+    assert findings(shop.audit()) == []
+
+
+def test_blocks_have_coins_of_their_own_which_the_hub_does_not_show(new_shop: Callable[..., Shop]) -> None:
+    shop = new_shop("pair")
+    key = SigningKey(shop.keys / "head.key")
+    secrets = {coin_secret(key, hub, shard, block) for hub in ("00", "11") for shard in "ab" for block in range(3)}
+    assert len(secrets) == 12
+    with shop.edge() as edge:
+        play(edge, 5)
+        edge.leases.renew()
+        secret = coin_secret(key, edge.settings.hub or "", "till", 0)
+        commitment = hashlib.sha256(secret).hexdigest()
+        assert lease_of(edge).coins[0] == commitment
+        for round_ in ("visit-a", "visit-b"):
+            answer = visit(edge, decision_id=round_)
+            drawn: Any = edge.round(round_)
+            assert drawn.draw == coin_of(secret, answer.round, round_)
+        with open_journal(str(shop.keys / "hub.db"), read_only=True) as hub:
+            chains = (shop.name, edge_chain(shop.name, "till"))
+            written = b"".join(event.payload for name in chains for event in hub.read(name))
+        assert commitment.encode() in written
+        assert secret.hex().encode() not in written
+        assert shop.journal_of("till").stat().st_mode & 0o777 == 0o600
+
+
+def test_rounds_that_were_never_handed_in_stay_paid_for(new_shop: Callable[..., Shop]) -> None:
+    """An edge that is never heard of again: its lease is not leased to anybody else."""
+    shop, world = new_shop("pair"), GuardWorld(6)
+    edge = shop.opened()
+    for _ in range(10):
+        world.visit(edge, 0.0, 1.0, is_paid=False, proposal="new")
+    amount = lease_of(edge).amounts[0]
+    crash(edge)
+    with shop.edge("second") as other:
+        for _ in range(40):
+            world.visit(other, 0.0, 1.0, is_paid=False, proposal="new")
+        assert lease_of(other).amounts[0] <= RESERVE - amount
+        assert world.least >= -RESERVE
+        other.leases.renew()
+    assert findings(shop.audit()) == []
+
+
+def redraw(number: int, row: Row) -> None:
+    """Another coin in a round that the baseline won, in the edge's chain and where the shards meet."""
+    payload = row["payload"]
+    if row["kind"] == "round" and payload["round"] == number:
+        payload["draw"] = 0.5 + payload["draw"] / 2.0
+    if row["kind"] == "handed_in" and payload["shard"] == "till":
+        for made in payload["rounds"]:
+            if made[0] == number:
+                made[4] = 0.5 + made[4] / 2.0
+
+
+@pytest.mark.parametrize("life", ["killed", "background"])
+def test_a_killed_process_has_lost_nothing_that_it_answered(shop: Shop, life: str) -> None:
+    told = dict[str, str]()
+    command = [sys.executable, "-c", KILLED, shop.address, str(shop.keys), str(shop.folder), shop.name, shop.kind, life]
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            lines = list(itertools.islice(process.stdout, 120))
+            process.kill()
+            lines += process.stdout.read().splitlines()[:-1]
+        told |= dict(line.split() for line in lines)  # type: ignore[misc]
+    with shop.edge() as edge:
+        for decision_id, source in told.items():
+            assert edge.find(decision_id).source == source
+        edge.leases.renew()
+        rounds = edge.status().rounds
     report = shop.audit()
     assert findings(report) == []
-    assert report.shards["till"].tally.decisions == 13 * 23 + 5
+    assert report.shards["till"].tally.decisions == rounds >= len(told)
 
 
 KILLED = """
 import sys, time
-from tests.edge.edges import MEANS, ROWS, new_edge
 from pathlib import Path
-edge = new_edge(sys.argv[1], Path(sys.argv[2]), key=sys.argv[3], experiment=sys.argv[4], in_background=True, every=50)
+from tests.sharing.edges import Shop, reward_of, visit
+address, keys, folder, name, kind, life = sys.argv[1:]
+in_background = life == "background"
+edge = Shop(address, Path(keys), Path(folder), name, kind).opened(in_background=in_background, every=50, seconds=0.2)
 while True:
-    made = edge.decide(ROWS, baseline=0)
-    print(made.decision_id, made.action, flush=True)
-    edge.reward(made.decision_id, float(MEANS[made.action]))
+    answer = visit(edge)
+    print(answer.decision_id, answer.source, flush=True)
+    edge.reward(answer.decision_id, reward_of(edge, answer))
     time.sleep(0.001)
 """
 
 
-def test_a_killed_edge_has_lost_nothing_that_it_answered(shop: Shop) -> None:
-    command = [sys.executable, "-c", KILLED, shop.address, str(shop.folder), str(shop.keys / "head.pub"), shop.name]
-    told = dict[int, int]()
-    for life in range(2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            for line in itertools.islice(process.stdout, 100 * (life + 1)):
-                number, action = line.split()
-                told[int(number.removeprefix("till:"))] = int(action)
-            process.kill()
-            for line in process.stdout.read().splitlines()[:-1]:
-                number, action = line.split()
-                told[int(number.removeprefix("till:"))] = int(action)
-    written = {
-        entry.round: entry.action
-        for entry, _ in read_entries((shop.folder / "till.log").read_bytes())
-        if isinstance(entry, Decided)
-    }
-    assert written.items() >= told.items()
-    with shop.edge() as edge:
-        assert edge.rounds >= max(told)
-        edge.renew()
-    report = shop.audit()
-    assert findings(report) == []
-    assert report.shards["till"].tally.decisions == len(written)
+def test_a_lease_that_ended_is_handed_in_by_the_next_process(shop: Shop) -> None:
+    way = Way()
+    edge = shop.opened(way=way)
+    warmed(edge)
+    lease, hub = lease_of(edge).number, edge.leases.hub
+    hub.take = lambda *args, **kwargs: (_ for _ in ()).throw(ConnectionError)
+    with pytest.raises(ConnectionError):
+        edge.leases.renew()
+    assert play(edge, 20) == 0  # the lease may be somebody else's by now
+    crash(edge)
+    with shop.edge() as again:
+        assert lease_of(again).number == lease + 1
+        assert play(again, 20) > 0
+        again.leases.renew()
+    assert findings(shop.audit()) == []
 
 
-def test_errors_of_the_log_are_of_this_package(tmp_path: Path, shop: Shop) -> None:
-    (tmp_path / "text").write_text("this is no log, but long enough to look like a frame of one")
-    for path in (tmp_path / "text", tmp_path / "none" / "such", tmp_path):
-        with pytest.raises(SurefootError):
-            shop.edge(log=path)
-    assert digest_of(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert issubclass(JournalCorruptedError, JournalError)
-
-
-def test_without_its_packages_an_edge_says_what_to_install() -> None:
-    without = "import sys; sys.modules['httpx'] = None; import surefoot.edge.edge_chain"  # a server needs none
-    script = f"{without}; from surefoot.edge import Edge"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert found.stderr.strip().endswith("pip install 'surefoot[edge]'")
+def test_coins_are_uniform_and_independent_of_rounds_and_secrets() -> None:
+    drawn = [coin_of(bytes([k]) * 32, n) for k in range(40) for n in range(1, 251)]
+    assert all(0.0 <= one < 1.0 for one in drawn)
+    counts = [sum(k / 20 <= one < (k + 1) / 20 for one in drawn) for k in range(20)]
+    assert sum((one - 500) ** 2 / 500 for one in counts) < 50.8  # chi-square of 19 at 1 - 1e-4
+    pairs = list(itertools.pairwise(drawn))
+    assert abs(sum((a - 0.5) * (b - 0.5) for a, b in pairs) / len(pairs) * 12.0) < 0.045

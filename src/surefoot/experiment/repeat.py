@@ -18,7 +18,7 @@ from surefoot.experiment import verbs
 from surefoot.experiment.kinds import Ask
 from surefoot.experiment.sealing import find_decision
 from surefoot.experiment.snapshots import caught_up
-from surefoot.experiment.state import State
+from surefoot.experiment.state import ShardLease, State
 from surefoot.experiment.verbs import Turn
 from surefoot.journal import Head, Journal, Transaction
 from surefoot.journal.events import Event, next_event
@@ -26,7 +26,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies.by_name import make_policy
 from surefoot.policies.coin import coin_of
 from surefoot.rounds import decode, encode, events
-from surefoot.rounds.events import BLOCK, LeaseEnded, Mode, edge_chain
+from surefoot.rounds.events import BLOCK, LeaseEnded, Mode, ModeName, edge_chain
 from surefoot.sharing.hub import Hub
 from surefoot.sharing.pots import pot_of
 
@@ -49,6 +49,7 @@ class RepeatedChain:
         self.name, self.shard = edge_chain(hub.name, shard), shard
         self._journal, self._hub, self.token, self._secret_of = journal, hub, token, secret_of
         self._state: State | None = None
+        self._lease_mode = 0, 0  # the newest lease, and the event of the hub that says its mode
         self._alone = threading.Lock()
 
     @property
@@ -119,7 +120,7 @@ class RepeatedChain:
                 self.name, transaction.head, kind=sent.kind, payload=sent.payload, time=sent.time, key=sent.key
             )
             result = repeat(self, turn, expected)
-        except (SurefootError, msgspec.MsgspecError) as error:
+        except (SurefootError, msgspec.MsgspecError, ValueError) as error:  # also rows that are none
             raise self._refused(sent, str(error)) from None
         if isinstance(result, SurefootError):
             raise self._refused(sent, str(result))
@@ -143,9 +144,17 @@ class RepeatedChain:
         """The secret of a block of coins."""
         return self._secret_of(block)
 
-    def hub_mode(self, number: int) -> str:
+    def hub_mode(self, number: int) -> ModeName:
         """The mode of all shards that an event of the hub says."""
         return self._hub.mode_at(number)
+
+    def check_mode(self, shard: ShardLease) -> None:
+        """Raise if the edge has passed over the mode that came with its lease."""
+        lease = 0 if shard.lease is None else shard.lease.number
+        if self._lease_mode[0] != lease:
+            self._lease_mode = lease, self._hub.mode_of_lease(self.shard, lease)
+        if shard.shared_mode < self._lease_mode[1]:
+            raise InputError(f"the mode must be what event {self._lease_mode[1]} of the hub says")
 
 
 class _RevealedCoins:
@@ -174,6 +183,8 @@ class _RevealedCoins:
 
 def _round(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     state = turn.state
+    assert state.shard is not None
+    chain.check_mode(state.shard)
     record: Any = decode(event, state.kind.round)
     request, features, catalogue = record.request, getattr(record.request, "features", None), None
     rows = None if features is None else np.array(features, dtype=np.float64)
@@ -197,8 +208,9 @@ def _coins(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     if lease is None or record.commitment not in (lease.coins or ()):
         raise InputError("a block of coins must be of the lease")
     for number, secret in record.revealed:
-        began = next(turn.transaction.read(number - 1, limit=1))
-        if hashlib.sha256(bytes.fromhex(secret)).hexdigest() != decode(began, events.CoinBlock).commitment:
+        began = next(turn.transaction.read(max(0, number - 1), limit=1), None)
+        committed = None if began is None else decode(began, events.CoinBlock).commitment
+        if hashlib.sha256(bytes.fromhex(secret)).hexdigest() != committed:
             raise InputError(f"the secret of the block that event {number} began must be revealed as it was")
     turn.write(events.COINS, record)
 
@@ -238,13 +250,8 @@ def _corrected(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
 
 
 def _mode(chain: RepeatedChain, turn: Turn, event: Event) -> None:
-    record = decode(event, Mode)
-    # An edge pauses by itself; all else is what the hub said.
-    if record.shared and record.mode != chain.hub_mode(record.shared):
-        raise InputError(f"the mode must be what event {record.shared} of the hub says")
-    if not record.shared and record.mode != "paused":
-        raise InputError("the mode must be the hub's, or a pause")
-    verbs.go_over(turn, record)
+    said = decode(event, Mode).shared or 0
+    verbs.adopt_mode(turn, chain.hub_mode(said), said)
 
 
 def _erased(chain: RepeatedChain, turn: Turn, event: Event) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from surefoot.errors import AssumptionError, ConfigError
+from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment import Experiment
 from surefoot.experiment.repeat import RepeatedChain, UploadedEvent
 from surefoot.journal.signatures import SigningKey
@@ -61,7 +61,12 @@ class Edges:
         if data.is_opening:
             hub.confirm(shard, data.token, data.lease, is_ended=data.is_ended)
         chain, now, skew = self._chain(experiment, shard, data.token), hub.now(), experiment.settings.skew or 0.0
-        uploaded = msgspec.msgpack.decode(data.events, type=list[UploadedEvent])
+        try:
+            uploaded = msgspec.msgpack.decode(data.events, type=list[UploadedEvent])
+        except msgspec.MsgspecError as error:
+            raise InputError(
+                f"`events` must be a list of [kind, key, time, payload] in msgpack, but: {error}."
+            ) from None
         head, due = chain.head, None
         if uploaded or data.is_ended:
             if not uploaded and head.number == 0:

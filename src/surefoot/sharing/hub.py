@@ -355,10 +355,17 @@ class Hub:
 
     def mode_at(self, number: int) -> ModeName:
         """The mode of all shards, as an event says it."""
-        event = next(self._journal.view(self.name).read(number - 1, limit=1), None)
-        if event is None or event.kind not in (events.MODE, events.CREATED):
+        event = next(self._journal.view(self.name).read(max(0, number - 1), limit=1), None)
+        if event is None or (event.number, event.kind) != (number, events.MODE):
             raise InputError(f"Event {number} of {self.name!r} must say a mode, but does not.")
-        return decode(event, events.Mode).mode if event.kind == events.MODE else decode(event, Created).mode
+        return decode(event, events.Mode).mode
+
+    def mode_of_lease(self, shard: str, lease: int) -> int:
+        """The event that said the mode of all shards when a lease was granted; 0 where none did."""
+        view = self._journal.view(self.name)
+        granted = view.find(f"l:{shard}:{lease}")
+        until = 0 if granted is None else granted.number
+        return next((event.number for event in view.newest_of(events.MODE, until) if event.number < until), 0)
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard (`Coordinator.lose` says when that is valid)."""
