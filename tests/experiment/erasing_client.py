@@ -1,19 +1,17 @@
 """A process that decides, voids, confirms, rewards, corrects, forks and erases in a sealed experiment until its end."""
 
-import itertools
 import os
 import threading
-import time
 import zlib
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from surefoot.errors import DecisionError, DecisionSettledError, JournalError
-from surefoot.experiment import Answer, Experiment, fork
+from surefoot.errors import DecisionError, DecisionSettledError
+from surefoot.experiment import Experiment, fork
 from surefoot.journal import Journal, open_journal
-from tests.experiment.client import NAME, SNAPSHOT_EVERY, played_of, request_of, reward_of, told
+from tests.experiment.client import NAME, SNAPSHOT_EVERY, Client, played_of, request_of, reward_of, told
 from tests.experiment.worlds import safe_policy
 
 THREADS = 3
@@ -35,24 +33,20 @@ def is_forked(decision_id: str) -> bool:
     return zlib.crc32(decision_id.encode()) % 8 == 1
 
 
-class Client:
+class ErasingClient(Client):
     """Notes "ask", "got", "confirmed", "paid", "corrected"; "erasing" and "erased", "forking" and "forked".
 
     A correction is refused where the reward was learned at once.
     """
 
     def __init__(self, journal: Journal, notes: int) -> None:
-        self.journal, self.notes = journal, notes
-        self.experiment = Experiment.open(journal, NAME, snapshot_every=SNAPSHOT_EVERY)
-
-    def note(self, line: str) -> None:
-        os.write(self.notes, f"{line}\n".encode())
+        super().__init__(Experiment.open(journal, NAME, snapshot_every=SNAPSHOT_EVERY), notes)
+        self.journal = journal
 
     def visit(self, decision_id: str) -> None:
         self.note(f"ask {decision_id}")
         answer = self.experiment.decide(**request_of(decision_id), context={"person": decision_id})
-        assert isinstance(answer, Answer)
-        self.note(f"got {told(answer)}")
+        self.note(f"got {told(self.experiment, answer)}")
         if (played := played_of(decision_id)) is not None:
             self.experiment.void(decision_id, played)
         elif self.experiment.confirm([decision_id]):
@@ -65,6 +59,10 @@ class Client:
             self.fork(decision_id)
         if is_erased(decision_id):
             self.erase(decision_id)
+
+    def visited(self, decision_id: str) -> bool:
+        super().visited(decision_id)
+        return True  # it may be erased, and its id is then anybody's
 
     def correct(self, decision_id: str, value: float) -> None:
         with suppress(DecisionSettledError):
@@ -81,18 +79,10 @@ class Client:
         self.experiment.erase(person=decision_id, by="a test")
         self.note(f"erased {decision_id}")
 
-    def keep_visiting(self, prefix: str) -> None:
-        for n in itertools.count():
-            try:
-                self.visit(f"{prefix}-{n}")
-            except JournalError as error:
-                self.note(f"error {type(error).__name__}")
-                time.sleep(0.02)
-
 
 def live(address: str, prefix: str, notes: str, erasing: list[str]) -> None:
     """Finish the erasures that are in doubt, then visit until the end."""
-    client = Client(open_journal(address), os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+    client = ErasingClient(open_journal(address), os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
     for decision_id in erasing:
         client.erase(decision_id)
     client.note("ready")

@@ -1,4 +1,4 @@
-"""Events that a newer minor version wrote: fields that are new are passed over, kinds that are new are not."""
+"""Events that a newer minor version wrote: fields that are new are passed over, what is wrong is not taken for new."""
 
 import copy
 import shutil
@@ -38,14 +38,14 @@ def rewrite(path: Path) -> None:
     save(path, rows, head=(rows[-1]["number"], rows[-1]["hash"]))
 
 
-@pytest.mark.parametrize("kind", ["SafeLUCB", "windows", "Guard"])
+@pytest.mark.parametrize("kind", ["windows", "Guard"])
 def test_fields_of_a_newer_version_are_passed_over(kind: str, tmp_path: Path) -> None:
     path, new = tmp_path / "shop.db", tmp_path / "new.db"
     with open_journal(path) as journal:
         if kind == "Guard":
             guard_worlds.played("one metric", 60, journal=journal)
         else:
-            played(safe(), 60, journal=journal, window=6.0 if kind == "windows" else None)
+            played(safe(), 60, journal=journal, window=6.0)
         bits = pack(Experiment.open(journal, "shop").policy_state())
         rows = [] if kind == "Guard" else list(row_rounds(journal, "shop"))
     shutil.copy(path, new)
@@ -57,18 +57,6 @@ def test_fields_of_a_newer_version_are_passed_over(kind: str, tmp_path: Path) ->
         events = experiment.status().events
         experiment.set_mode("paused")
         assert experiment.status().events > events
-
-
-def test_a_kind_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    with open_journal(path) as journal:
-        played(safe(), 30, journal=journal)
-    rows = load(path)
-    rows.append({**rows[-1], "kind": "unheard of", "key": None, "number": rows[-1]["number"] + 1})
-    rows = rehashed(rows)
-    save(path, rows, head=(rows[-1]["number"], rows[-1]["hash"]))
-    with open_journal(path) as journal, pytest.raises(JournalSchemaError, match=r"'unheard of'.*update this one"):
-        Experiment.open(journal, "shop")
 
 
 @pytest.mark.parametrize("payload", [{"mode": "paused", "reason": 3}, {"reason": "no mode"}, {"mode": "sideways"}])

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
-from surefoot.experiment.feature_names import column_names, feature_names
 
 import surefoot
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, fork
-from surefoot.experiment.configuration import Configuration
+from surefoot.experiment.configuration import Configuration, column_names, feature_names
 from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 
 TOLD: dict[str, Any] = {"alpha": 0.1, "delta": 0.1, "noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.5}
@@ -27,13 +25,8 @@ def test_names_are_kept_and_a_fork_has_them_unless_its_rows_are_new() -> None:
     shop.reward(shop.decide(np.eye(2), baseline=0).decision_id, 0.5)
     assert feature_names(Experiment.open(journal, "shop").settings) == ["price", "age"]
     assert feature_names(fork(journal, "shop", "bolder", reason="a try").experiment.settings) == ["price", "age"]
-    anew = fork(journal, "shop", "other", reason="a try", features=lambda asked: np.array(asked.features)[:, ::-1])
+    anew = fork(journal, "shop", "other", reason="a try", features=lambda request: np.array(request.features)[:, ::-1])
     assert feature_names(anew.experiment.settings) is None
-
-
-def test_an_experiment_without_names_is_written_as_before() -> None:
-    created = Experiment.create(surefoot.open_journal("memory:"), "shop", safe()).settings
-    assert b"feature_names" not in msgspec.json.encode(created)
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", " "], ["a", "b", "c"], "ab", ["a", "b" * 201]])

@@ -81,10 +81,10 @@ def test_the_status_of_a_guard_counts_what_was_booked(window: str) -> None:
     for seed in range(20):
         status = clicks(window, seed)[1].status().guard
         assert status is not None
-        learner.append(status.learner_means["reward"])
-        baseline.append(status.baseline_means["reward"])
-        ratio = learner[-1] / baseline[-1] - 1
-        assert status.lifts["reward"] == pytest.approx(ratio)
+        reward = status.metrics["reward"]
+        learner.append(reward.learner_mean)
+        baseline.append(reward.baseline_mean)
+        assert reward.lift == pytest.approx(learner[-1] / baseline[-1] - 1)
     # 360 and 840 rounds in each of 20 runs, whose means scatter around 0.10 and 0.05; four standard errors.
     assert np.mean(learner) == pytest.approx(0.10, abs=4 * np.sqrt(0.10 * 0.90 / 340 / 20))
     assert np.mean(baseline) == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 800 / 20))
@@ -186,19 +186,22 @@ def test_the_visits_of_a_unit_are_one_row(kind: str, tmp_path: Path) -> None:
     assert status is not None
     sides = table.filter(pl.col("is_settled")).group_by("source").agg(pl.col("reward_reward").mean())
     means = dict(sides.iter_rows())
-    assert status.learner_means["reward"] == pytest.approx(means["learner"])
-    assert status.baseline_means["reward"] == pytest.approx(means["baseline"])
+    assert status.metrics["reward"].learner_mean == pytest.approx(means["learner"])
+    assert status.metrics["reward"].baseline_mean == pytest.approx(means["baseline"])
 
 
 def test_what_was_booked_at_its_worst_has_no_reward_and_a_metric_may_have_its_default_alone(tmp_path: Path) -> None:
-    journal = open_journal("memory:")
+    journal, clock = open_journal("memory:"), Clock()
     metrics = {"clicks": surefoot.floor(0.0, 1.0, alpha=0.1, default=0.0), "stars": surefoot.floor(1.0, 5.0, alpha=0.1)}
-    shop = Experiment.create(journal, "shop", Guard(metrics=metrics, delta=0.05), mode="guarded")
+    guard = Guard(metrics=metrics, delta=0.05)
+    shop = Experiment.create(journal, "shop", guard, mode="guarded", reward_window=10.0, clock=clock)
     answers = [shop.decide(baseline="old", proposal="new") for _ in range(4)]
     shop.reward(answers[0].decision_id, {"clicks": 1.0, "stars": 4.0})
     shop.reward(answers[1].decision_id, {"stars": 2.0})
     shop.reward(answers[2].decision_id, {"clicks": 1.0})
     shop.abandon(answers[3].decision_id, reason="lost")
+    clock.now += 10.0
+    shop.close_windows()
     export(journal, "shop", tmp_path / "shop.parquet")
     rows = pl.read_parquet(tmp_path / "shop.parquet")
     assert rows["is_settled"].all()
@@ -207,6 +210,4 @@ def test_what_was_booked_at_its_worst_has_no_reward_and_a_metric_may_have_its_de
     assert rows["is_default_reward"].to_list() == [False, True, False, False]
     status = shop.status().guard
     assert status is not None
-    sides = zip(status.learner_means.values(), status.baseline_means.values(), strict=True)
-    counted = [np.nan_to_num(learner) + np.nan_to_num(baseline) for learner, baseline in sides]
-    assert min(counted) > 0
+    assert all(np.nansum([one.learner_mean, one.baseline_mean]) > 0 for one in status.metrics.values())

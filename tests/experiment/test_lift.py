@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
@@ -11,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.stats import binom
-from surefoot.experiment.lift import LedgerBounds, earnings_of
 from typer.testing import CliRunner
 
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
+from surefoot.experiment.status import LedgerBounds, earnings_of
 from surefoot.linear.ellipsoid import Ball
 
 DELTA, RUNS, ROUNDS, NOISE, DIM = 0.2, 60, 160, 0.1, 3
@@ -166,7 +166,8 @@ def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:
     assert status.guard is not None
     assert status.lift.metric == "sales"
     assert status.lift.decisions == status.learner_rounds > 0
-    assert (status.lift.low, status.lift.high) == status.guard.lift_intervals["sales"]
+    sales = status.guard.metrics["sales"]
+    assert (status.lift.low, status.lift.high) == (sales.lift_low, sales.lift_high)
     assert math.isnan(status.lift.estimate)
     assert status.lift.confidence == 0.95
     assert status.lift.kind == "floor"
@@ -184,7 +185,8 @@ def test_a_guard_estimates_no_lift_outside_of_its_interval_while_the_world_gets_
     assert status.lift is not None
     assert status.guard is not None
     assert status.lift.low < 0.0 < status.lift.high
-    assert status.guard.learner_means["reward"] - status.guard.baseline_means["reward"] > status.lift.high
+    reward = status.guard.metrics["reward"]
+    assert reward.learner_mean - reward.baseline_mean > status.lift.high
     assert math.isnan(status.lift.estimate)
 
 
@@ -215,11 +217,14 @@ def test_the_command_line_says_what_a_guards_lift_is_about(tmp_path: Path) -> No
     with surefoot.open_journal(path) as journal:
         models = Experiment.create(journal, "models", guard, mode="guarded")
         assert "lift │ - │ what a proposal earns beyond the baseline; not known" in shown(path, "models")
-        answers = [models.decide(baseline="old", proposal="new") for _ in range(400)]
+        answers = [models.decide(baseline="old", proposal="new") for _ in range(40)]
         assert "lift │ - │ not known yet if it pays: -4 to 4 in the cost of a proposal, 95% sure" in shown(
             path, "models"
         )
         for answer in answers:
+            models.reward(answer.decision_id, {"cost": 0.0 if answer.source == "learner" else 4.0})
+        for _ in range(400):
+            answer = models.decide(baseline="old", proposal="new")
             models.reward(answer.decision_id, {"cost": 0.0 if answer.source == "learner" else 4.0})
         assert re.search(r"lift │ - │ it is paying: -\S+ to -\S+ in the cost of a proposal, 95%", shown(path, "models"))
 

@@ -6,17 +6,17 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.policies import LUCB, Policy
+from surefoot.policies import LUCB, Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
-from surefoot.policies.by_name import POLICIES, make_policy, policy_kind
+from surefoot.policies.by_name import POLICIES, make_policy, policy_class
 
 SETTINGS = {"dim": 2, "delta": 0.1, "noise": 1.0, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 1.0}
 
 
 def test_the_names_are_those_of_every_policy_that_surefoot_offers() -> None:
     offered = {getattr(surefoot, name) for name in surefoot.__all__}
-    assert {policy_kind(name) for name in POLICIES} == {
-        kind for kind in offered if isinstance(kind, type) and issubclass(kind, Policy) and kind is not Policy
+    assert {policy_class(name) for name in POLICIES} == {
+        kind for kind in offered if isinstance(kind, type) and issubclass(kind, Policy | Guard) and kind is not Policy
     }
 
 

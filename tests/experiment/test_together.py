@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from surefoot.experiment import Experiment
-from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
-from surefoot.rounds import events
+from surefoot.rounds import decode, events
 from surefoot.rounds.format import pack
-from tests.experiment.client import NAME, begin, question_of, reward_of
+from tests.experiment.client import NAME, begin, request_of, reward_of
 from tests.experiment.killing import Notes, check_all, one_life
 from tests.experiment.worlds import SAFE, safe_policy
 from tests.journal.servers import PostgresServer, new_database, running_server
@@ -26,14 +25,14 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-def one_ledger(journal: Journal) -> list[events.DecisionRecord]:
+def one_ledger(journal: Journal) -> list[events.RowsRound]:
     """Add the ledger up from the events of all processes: every learner's question is asked of all that was played."""
-    alpha, decisions = SAFE["alpha"], dict[str, events.DecisionRecord]()
+    alpha, decisions = SAFE["alpha"], dict[str, events.RowsRound]()
     balance = np.zeros(2)
 
-    def booked(record: events.DecisionRecord, action: int, source: str) -> np.ndarray:
-        rows = np.array(record.asked.features)
-        displaced = rows[record.asked.baseline]
+    def booked(record: events.RowsRound, action: int, source: str) -> np.ndarray:
+        rows = np.array(record.request.features)
+        displaced = rows[record.request.baseline]
         share = rows[action] - (1 - alpha) * displaced if source == "learner" else alpha * displaced
         return np.asarray(share)
 
@@ -41,11 +40,11 @@ def one_ledger(journal: Journal) -> list[events.DecisionRecord]:
         if event.kind == events.VOIDED:
             voided = decode(event, events.Voided)
             record = decisions[voided.decision_id]
-            side = "baseline" if voided.action == record.asked.baseline else "learner"
+            side = "baseline" if voided.action == record.request.baseline else "learner"
             balance += booked(record, voided.action, side) - booked(record, record.action, record.source)
-        if event.kind != events.DECISION:
+        if event.kind != events.ROUND:
             continue
-        record = decode(event, events.DecisionRecord)
+        record = decode(event, events.RowsRound)
         asked = np.array(record.certificate.proof.question)
         np.testing.assert_allclose(asked, balance + booked(record, record.certificate.proposal, "learner"), atol=1e-9)
         if record.source == "learner":
@@ -79,7 +78,7 @@ def test_threads_share_an_experiment(backend: str, tmp_path: Path, request: pyte
 
     def visit_all(seed: int) -> None:
         for name in random.Random(seed).sample(ids, len(ids)):
-            shop.decide(**question_of(name))
+            shop.decide(**request_of(name))
             shop.reward(name, reward_of(name))
 
     threads = [threading.Thread(target=visit_all, args=(seed,)) for seed in range(6)]
