@@ -35,3 +35,30 @@ def test_a_stream_ends_when_its_token(how: str, tmp_path: Path) -> None:
         assert client.get("/v1/experiments/shop", headers=reader).status_code == 401
         with client.stream("GET", "/v1/experiments/shop/live") as stream:
             assert next(stream.iter_lines()) == "event: update", "other tokens go on"
+
+
+@pytest.mark.parametrize("broken", [b"", b'[{"id": "3f9c', b"\xff\xfe", b"{}"])
+def test_a_broken_token_file_keeps_the_last_good_tokens(broken: bytes, tmp_path: Path) -> None:
+    file = TokenFile(tmp_path / "tokens")
+    known = file.create(["admin"], expires=time.time() + 1000.0)
+    admin = {"authorization": f"Bearer {known}"}
+    settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(tmp_path / "tokens"))
+    with running(settings) as address, httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=address, headers=admin, trust_env=False, timeout=60) as operator:
+            create(operator)
+        assert "surefoot_tokens_readable 1.0" in client.get("/metrics", headers=admin).text
+        whole = file.path.read_bytes()
+        file.path.write_bytes(broken)
+        time.sleep(0.6)  # a server looks at the file twice a second
+        stranger = client.get("/v1/experiments", headers={"authorization": "Bearer surefoot_00000000_new"})
+        assert (stranger.status_code, stranger.json()["type"]) == (503, "/problems/tokens-unreadable")
+        assert "retry-after" in stranger.headers
+        assert str(tmp_path) not in stranger.text
+        assert client.get("/v1/experiments/shop", headers=admin).status_code == 200
+        page = client.get("/metrics", headers=admin).text
+        assert "surefoot_tokens_readable 0.0" in page
+        assert f'surefoot_token_expiry_timestamp_seconds{{token="{known.split("_")[1]}"}}' in page
+        file.path.write_bytes(whole)
+        time.sleep(0.6)
+        assert client.get("/v1/experiments", headers={"authorization": "Bearer surefoot_0_new"}).status_code == 401
+        assert "surefoot_tokens_readable 1.0" in client.get("/metrics", headers=admin).text

@@ -80,8 +80,8 @@ BODIES: dict[str, Any] = {
     f"{SHOP}/edges/{{shard}}/events": {
         "token": "0" * 32,
         "lease": 1,
+        "proof": "",
         "follows": 0,
-        "events": "",
         "sent": 1.0,
     },
 }

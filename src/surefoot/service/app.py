@@ -29,6 +29,7 @@ from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, 
 from surefoot.service.registry import Registry
 from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, shards
 from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
 from surefoot.service.trusted_clock import TrustedClock
 
 DESCRIPTION = """Safe decisions over HTTP: a learner plays only what is proved to keep the declared share of what the
@@ -51,11 +52,12 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.connections = Connections(settings.limits)
         self.registry = Registry(settings, clock=clock)
-        self.metrics = Metrics(self._statuses, self.registry.health, self.registry.waiting)
+        tokens = None if settings.tokens is None else TokenFile(settings.tokens)
+        self.metrics = Metrics(self._statuses, self.registry.health, self.registry.waiting, tokens)
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        self._middleware = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests)
+        self._middleware = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests, tokens)
 
     async def start(self) -> None:
         """Open the journal."""

@@ -19,6 +19,7 @@ from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
 from surefoot.service.health import HealthMonitor
 from surefoot.service.histogram import Histogram
+from surefoot.service.tokens import TokenFile
 
 GAUGES = {
     "rounds": "Decisions made so far.",
@@ -48,8 +49,9 @@ class Metrics(Collector):
         statuses: Callable[[], Iterable[Status]],
         health: HealthMonitor,
         waiting: Callable[[], Iterable[tuple[str, str, int]]],
+        tokens: TokenFile | None = None,
     ) -> None:
-        self._statuses, self._health, self._waiting = statuses, health, waiting
+        self._statuses, self._health, self._waiting, self._tokens = statuses, health, waiting, tokens
         self._decisions: Counter[tuple[str, str]] = Counter()
         self._repeats: Counter[tuple[str]] = Counter()
         self._rewards: Counter[tuple[str, str]] = Counter()
@@ -96,6 +98,7 @@ class Metrics(Collector):
             taken.add_metric(labels, seconds.buckets(), seconds.total)
         yield taken
         yield from self._server()
+        yield from self._of_tokens()
         yield from self._standing()
 
     def _server(self) -> Iterable[Metric]:
@@ -120,6 +123,13 @@ class Metrics(Collector):
         damaged = {(name,): 1.0 for name in self._health.unwell}
         text = "1 for an experiment that cannot be read, or takes no events."
         yield _gauge("surefoot_experiment_is_damaged", text, ("experiment",), damaged)
+
+    def _of_tokens(self) -> Iterable[Metric]:
+        tokens = self._tokens
+        expiries = {} if tokens is None else {(one,): expires for one, expires in tokens.expiries().items()}
+        yield _gauge("surefoot_token_expiry_timestamp_seconds", "When a token expires.", ("token",), expiries)
+        text = "1 if the token file could be read; otherwise the tokens that were last read go on."
+        yield _gauge("surefoot_tokens_readable", text, (), {} if tokens is None else {(): tokens.error is None})
 
     def _standing(self) -> Iterable[Metric]:
         statuses = list(self._statuses())

@@ -54,11 +54,17 @@ class Middleware:
     """The ASGI app around the app."""
 
     def __init__(
-        self, app: Litestar, handlers: Handlers, settings: Settings, metrics: Metrics, requests: RequestLog
+        self,
+        app: Litestar,
+        handlers: Handlers,
+        settings: Settings,
+        metrics: Metrics,
+        requests: RequestLog,
+        tokens: TokenFile | None,
     ) -> None:
         self._handlers, self._requests = handlers, requests
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
+        self._tokens = tokens
         self._rates = RateLimiter(settings.limits.rate, settings.limits.burst)
         # Drawn once: a prefix and a count are as unique as random ids, and cost nothing.
         self._prefix = secrets.token_hex(4)
@@ -121,6 +127,8 @@ class Middleware:
             visit.admit(token)
             visit.check_path(scope["path"])
         elif scope["path"] != "/" and not scope["path"].startswith(PUBLIC):
+            if self._tokens.error is not None:  # it may be a new one
+                raise ProblemError("tokens-unreadable", Retry_After="1")
             raise ProblemError("no-token", WWW_Authenticate='Bearer realm="surefoot"')
 
     def _refuse_host(self, headers: dict[bytes, bytes]) -> None:

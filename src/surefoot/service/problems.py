@@ -75,6 +75,11 @@ KINDS: dict[str, tuple[int, str, str]] = {
     ),
     "unavailable": (503, "The journal cannot be written now; nothing was changed", "Ask again with the same id."),
     "outcome-unknown": (503, "Written or not: contact was lost while committing", "Ask again with the same id."),
+    "tokens-unreadable": (
+        503,
+        "The server cannot read its tokens",
+        "Ask again: tokens that it has read before are taken, and its log says more.",
+    ),
     "busy": (503, "Too much is waiting", "Ask again with the same id, after `Retry-After`."),
 }
 

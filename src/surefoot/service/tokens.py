@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from surefoot.errors import ConfigError
+from surefoot.service.logs import log
 
 Role: TypeAlias = Literal["decide", "read", "admin"]
 ROLES: tuple[Role, ...] = ("decide", "read", "admin")
@@ -62,6 +63,8 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class TokenFile:
     """The tokens in a file that only its owner can read. A running server notices changes.
 
+    While the file is broken, the tokens that were last read go on, and `error` says why.
+
     Parameters
     ----------
     path : Path or str
@@ -82,6 +85,7 @@ class TokenFile:
         self._known: dict[str, Token] = {}
         self._stamp: tuple[int, int, int] | None = None
         self._looked = -1.0
+        self.error: str | None = None
 
     def all(self) -> list[Token]:
         """The tokens, oldest first; none if there is no file.
@@ -199,15 +203,28 @@ class TokenFile:
             return
         self._looked = now
         try:
+            stamp = self._read_stamp()
+            if stamp != self._stamp:
+                self._known = {token.id: token for token in self.all()}
+                # Only now, so that a file that could not be read is tried again.
+                self._stamp = stamp
+            self.error = None
+        except (ConfigError, OSError) as error:
+            if self.error is None:
+                log.error("the token file cannot be read; the last tokens go on", extra={"detail": str(error)})
+            self.error = str(error)
+
+    def _read_stamp(self) -> tuple[int, int, int]:
+        try:
             found = self.path.stat()
-            # With the inode, since a file replaced within the clock's resolution has a new one.
-            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         except FileNotFoundError:
-            stamp = (0, 0, 0)
-        if stamp != self._stamp:
-            self._known = {token.id: token for token in self.all()}
-            # Only now, so that a file that could not be read is tried again.
-            self._stamp = stamp
+            return (0, 0, 0)
+        # With the inode, since a file replaced within the clock's resolution has a new one.
+        return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def expiries(self) -> dict[str, float]:
+        """When tokens expire, by id, of those that do, in seconds since 1970."""
+        return {token.id: token.expires for token in self._known.values() if token.expires is not None}
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

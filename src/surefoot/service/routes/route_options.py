@@ -25,7 +25,16 @@ class Operation(NamedTuple):
     body: type[Any] | None
 
 
-ALWAYS = ("no-token", "not-allowed", "timeout", "too-many-requests", "internal", "unavailable", "not-found")
+ALWAYS = (
+    "no-token",
+    "not-allowed",
+    "timeout",
+    "too-many-requests",
+    "internal",
+    "unavailable",
+    "not-found",
+    "tokens-unreadable",
+)
 TOKEN = [{"token": list[str]()}]
 WITH_BODY = ("malformed", "too-large", "media-type", "invalid")
 
