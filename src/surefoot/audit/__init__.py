@@ -15,6 +15,7 @@ from surefoot.audit.report import Report, SharedReport
 from surefoot.audit.shared_audit import audit_shards
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View
+from surefoot.rounds.answers import EventHead
 
 __all__ = [
     "ExpectedHead",
@@ -34,7 +35,11 @@ Progress = Callable[[int, int], None]
 
 
 def audit(
-    journal: Journal, name: str, *, progress: Progress | None = None, expect: str | Iterable[Head] | HeadSearch = ()
+    journal: Journal,
+    name: str,
+    *,
+    progress: Progress | None = None,
+    expect: str | Iterable[Head | EventHead] | HeadSearch = (),
 ) -> Report:
     """Check one experiment of a journal, from its first event to its last.
 
@@ -46,7 +51,7 @@ def audit(
         The experiment.
     progress : callable, optional
         Called with events checked and events in all.
-    expect : str or iterable of Head
+    expect : str or iterable of Head or EventHead
         Hash of an event that must be in the chain, such as the head of an earlier report, or heads that were kept
         outside: they show that nothing was cut off or rewritten since.
 
@@ -89,7 +94,7 @@ def audit(
         auditor.findings.add(1, "fork", text)
     auditor.private.end(is_sealed=auditor.is_sealed)
     search.end(auditor.chain.head.number, auditor.findings)
-    return auditor.report(name, heads=search.found)
+    return auditor.report(name, heads=search.matched)
 
 
 def _head(view: View, auditor: Auditor) -> Head | None:
@@ -101,7 +106,7 @@ def _head(view: View, auditor: Auditor) -> Head | None:
         return None
 
 
-def _search(expect: str | Iterable[Head] | HeadSearch) -> HeadSearch:
+def _search(expect: str | Iterable[Head | EventHead] | HeadSearch) -> HeadSearch:
     if isinstance(expect, HeadSearch):
         return expect
     return HeadSearch(hashes=[expect]) if isinstance(expect, str) else HeadSearch(expect)

@@ -19,6 +19,7 @@ from surefoot.journal import Head, Journal
 from surefoot.journal.events import JOURNAL, START, Event
 from surefoot.journal.journal_chain import GivenUp, Tombstone, known_heads, tombstones
 from surefoot.journal.signatures import PublicKey, head_message
+from surefoot.rounds.answers import EventHead
 
 FORMAT = "surefoot-event/1"
 NOTHING = "0" * 64
@@ -107,19 +108,19 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
 class HeadSearch:
     """Looks for heads, and for hashes of any number, while the events of one experiment go by."""
 
-    def __init__(self, heads: Iterable[Head] = (), hashes: Iterable[str] = ()) -> None:
-        self.found, self._hashes = 0, set(hashes)
+    def __init__(self, heads: Iterable[Head | EventHead] = (), hashes: Iterable[str] = ()) -> None:
+        self.matched, self._hashes = 0, set(hashes)
         self._heads: dict[int, set[str]] = {}
-        for number, hash_ in heads:
-            self._heads.setdefault(number, set()).add(hash_)
+        for head in heads:
+            self._heads.setdefault(head.number, set()).add(head.hash)
 
     def take(self, event: Event, findings: Findings) -> None:
         """Compare an event with what is known of its number."""
         if event.hash in self._hashes:
             self._hashes.discard(event.hash)
-            self.found += 1
+            self.matched += 1
         for hash_ in self._heads.pop(event.number, ()):
-            self.found += hash_ == event.hash
+            self.matched += hash_ == event.hash
             if hash_ != event.hash:
                 text = f"it once had the hash {hash_}: it or an event before it was rewritten"
                 findings.add(event.number, "expected", text)
@@ -140,13 +141,13 @@ def read_expected(path: Path) -> list[ExpectedHead]:
         raise ConfigError(
             f"`--expect` must be a hash or a file of heads, but {path} cannot be read: {error}."
         ) from None
-    found = list(_heads(lines))
-    if not found:
+    heads = list(_heads(lines))
+    if not heads:
         raise ConfigError(
             f"`--expect` must be a hash or a file of JSON lines with `experiment`, `number` and `hash`, but {path} "
             "has none of these."
         )
-    return found
+    return heads
 
 
 def newest_heads(expected: Iterable[ExpectedHead], *, given_up: GivenUp | None = None) -> dict[str, Head]:

@@ -180,11 +180,11 @@ class RebuiltSet:
         Where that is more than a share of what it is made of, V y = q is solved until it hardly matters.
         """
         mean, width = self.mean_and_width(q)
-        given = self.blur * width * (self._most + math.sqrt(self.energy)) + self.radius_rounding * width
-        given += 64.0 * EPS * (self.size(q) + self._most * width)
+        rounding = self.blur * width * (self._most + math.sqrt(self.energy)) + self.radius_rounding * width
+        rounding += 64.0 * EPS * (self.size(q) + self._most * width)
         plain = mean - self.radius * width
-        crude = plain - given if self.blur < USABLE else -math.inf
-        if given <= share * (abs(mean) + self._most * width) and crude > -math.inf:
+        crude = plain - rounding if self.blur < USABLE else -math.inf
+        if rounding <= share * (abs(mean) + self._most * width) and crude > -math.inf:
             return crude, plain
         most = self._most if self._sharpen is None else min(self._most, self._sharpen())
         mean, width, error = self._exact.mean_and_width(q, self._factor.solve)
@@ -331,8 +331,8 @@ class RebuiltRidge:
         v, exact, variance = self._factorised()[0], self._exact(self.known.ridge), self.known.noise**2
         chance = 2.0 * math.log(1.0 / self.known.delta)
         events = variance * (v.growth(v.values) + chance), variance * (v.growth(v.most) + chance)
-        made = [self._dual(at_a, v, exact, events) for at_a in self._factorised()]
-        return [one for one in made if one is not None]
+        sets = [self._dual(at_a, v, exact, events) for at_a in self._factorised()]
+        return [one for one in sets if one is not None]
 
     def _dual(
         self, at_a: GramFactor, v: GramFactor, exact: ExactGram, events: tuple[float, float]

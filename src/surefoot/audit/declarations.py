@@ -117,10 +117,10 @@ class Declarations:
         """How far a mean reward may lie from <theta, features>."""
         return self.knowledge.misspecification
 
-    def known(self, given: float | list[float] | None) -> tuple[float, float]:
+    def known(self, value: float | list[float] | None) -> tuple[float, float]:
         """Least and largest mean reward of a round's baseline, by what was given and what was declared."""
         low, high = (
-            (0.0, math.inf) if given is None else (given[0], given[1]) if isinstance(given, list) else (given,) * 2
+            (0.0, math.inf) if value is None else (value[0], value[1]) if isinstance(value, list) else (value,) * 2
         )
         if self.policy == "CLUCB":
             return low, high
@@ -406,16 +406,16 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _arms(settings: Mapping[str, Any]) -> Iterator[str]:
-    found, known = list(_bounds(settings, needed=False)), settings.get("baseline_reward")
-    yield from found
+    texts, known = list(_bounds(settings, needed=False)), settings.get("baseline_reward")
+    yield from texts
     bounds = settings.get("reward_bounds")
-    if bounds is not None and not found and _is_number(known) and not bounds[0] <= known <= bounds[1]:
+    if bounds is not None and not texts and _is_number(known) and not bounds[0] <= known <= bounds[1]:
         yield f"`baseline_reward` must lie within the bounds of rewards {bounds!r:.80}, but {known!r} was declared"
 
 
 def _constraint(settings: Mapping[str, Any]) -> Iterator[str]:
-    given = settings.get("constraint") or "cumulative"
-    plain: dict[str, Any] = {"name": given} if isinstance(given, str) else dict(given)
+    value = settings.get("constraint") or "cumulative"
+    plain: dict[str, Any] = {"name": value} if isinstance(value, str) else dict(value)
     name = plain.get("name")
     if name not in CONSTRAINTS:
         yield f"`constraint` must be one of {', '.join(CONSTRAINTS)}, but {name!r:.80} was declared"
@@ -424,24 +424,24 @@ def _constraint(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bounds(settings: Mapping[str, Any], *, needed: bool) -> Iterator[str]:
-    given = settings.get("reward_bounds")
-    if given is None:
+    value = settings.get("reward_bounds")
+    if value is None:
         if needed:
             yield "the likelihood set needs `reward_bounds`, but none were declared"
-    elif not (len(given) == 2 and all(map(_is_number, given)) and given[0] < given[1]):
-        yield f"`reward_bounds` must be two numbers, low and high, but {given!r:.80} was declared"
-    elif (means := settings.get("reward_range")) and not given[0] <= means[0] <= means[1] <= given[1]:
-        yield f"`reward_range` must lie within the bounds of rewards {given!r:.80}, but {means!r:.80} was declared"
+    elif not (len(value) == 2 and all(map(_is_number, value)) and value[0] < value[1]):
+        yield f"`reward_bounds` must be two numbers, low and high, but {value!r:.80} was declared"
+    elif (means := settings.get("reward_range")) and not value[0] <= means[0] <= means[1] <= value[1]:
+        yield f"`reward_range` must lie within the bounds of rewards {value!r:.80}, but {means!r:.80} was declared"
 
 
 def _range(settings: Mapping[str, Any]) -> Iterator[str]:
-    given = settings.get("reward_range")
-    if given is None:
+    value = settings.get("reward_range")
+    if value is None:
         return
     floor = settings.get("reward_floor") or 0.0
-    is_sound = len(given) == 2 and all(map(_is_number, given)) and given[0] < given[1] and given[1] >= max(0.0, floor)
+    is_sound = len(value) == 2 and all(map(_is_number, value)) and value[0] < value[1] and value[1] >= max(0.0, floor)
     if not is_sound:
-        yield f"`reward_range` must lie above 0 and the floor, from low to high, but {given!r:.80} was declared"
+        yield f"`reward_range` must lie above 0 and the floor, from low to high, but {value!r:.80} was declared"
 
 
 def _is_number(value: Any) -> bool:

@@ -67,17 +67,19 @@ def fork_faults(journal: Journal, created: events.Created | None) -> Iterator[st
         return
     if auditor.tally.is_refuted:
         yield f"it was forked from {origin.experiment!r} while the alarm was on"
-    told = [] if created.history is None else list(zip(created.history.features, created.history.rewards, strict=False))
+    history = (
+        [] if created.history is None else list(zip(created.history.features, created.history.rewards, strict=False))
+    )
     if origin.rounds != len(teacher.learned):
         yield f"it says to begin with {origin.rounds} rounds, but {len(teacher.learned)} were learned until then"
     if not _correct(teacher.learned, origin.corrections):
         yield "it corrects rewards of rounds that were not learned, or one of them twice"
         return
     known = [*teacher.history, *teacher.learned]
-    if not origin.is_encoded and told != known:
+    if not origin.is_encoded and history != known:
         yield "its history is not what the experiment that it was forked from had learned"
     # Rows of another feature map cannot be made again here; rounds that are left out can be found by their rewards.
-    if origin.is_encoded and [reward for _, reward in told] != [reward for _, reward in teacher.learned]:
+    if origin.is_encoded and [reward for _, reward in history] != [reward for _, reward in teacher.learned]:
         yield "its rewards are not those of every round that the experiment it was forked from had learned"
 
 

@@ -41,7 +41,7 @@ class GuardChecks:
                 self._judge(event, record, problems)
             else:
                 self._check_visit(record, problems)
-            for what, text in problems.found:
+            for what, text in problems.listed:
                 self._findings.add(event.number, what, text)
         elif isinstance(record, events.CoinBlock):
             self._committed.take(event, record)
@@ -184,9 +184,11 @@ def differ(baseline: Any, proposal: Any) -> bool:
     return isinstance(baseline, bool) != isinstance(proposal, bool) or bool(baseline != proposal)
 
 
-def predicted(given: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations) -> float | None:
+def predicted(
+    prediction: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations
+) -> float | None:
     """What was predicted of the baseline, in units of the highest reward."""
-    by_name = given if isinstance(given, dict) else {declared.metrics[0].name: given}
+    by_name = prediction if isinstance(prediction, dict) else {declared.metrics[0].name: prediction}
     value = by_name.get(bank.metric.name)
     if value is None:
         return None

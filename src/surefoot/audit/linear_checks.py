@@ -59,8 +59,8 @@ class LinearChecks:
         """Nothing played and nothing learned."""
         self.account = AuditLedger(self.declared.knowledge.dim)
         self.estimate = RebuiltRidge(self.declared.knowledge)
-        told = self.declared.likelihood
-        self._likelihood = None if told is None else RebuiltLikelihood(told)
+        likelihood = self.declared.likelihood
+        self._likelihood = None if likelihood is None else RebuiltLikelihood(likelihood)
         self._nest = dict[int, RebuiltSet]()
         self._watch = RebuiltWatch() if self.declared.watch.is_on else None
         self._proved: CarriedProof | None = None
@@ -366,11 +366,11 @@ class LinearChecks:
             scores, share = [uppers], known.widest_guard + 1e3 * known.rounding
         else:
             scores, share = [self.declared.longest_theta * np.linalg.norm(round_.rows, axis=1)], 1e-9
-        found = [(float(uppers.max()), float(uppers[round_.proposal])) for uppers in scores]
+        bests = [(float(uppers.max()), float(uppers[round_.proposal])) for uppers in scores]
         if not any(
-            near(round_.optimism, chosen, abs(best), share) and near(chosen, best, 0.0, share) for best, chosen in found
+            near(round_.optimism, chosen, abs(best), share) and near(chosen, best, 0.0, share) for best, chosen in bests
         ):
-            best, chosen = found[0]
+            best, chosen = bests[0]
             problems.add(
                 "proposal",
                 f"action {round_.proposal} may be worth {chosen:.9g} and the best {best:.9g}, "

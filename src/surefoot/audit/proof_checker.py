@@ -128,26 +128,26 @@ class ProofChecker:
 
     def _bound(self, index: int, piece: RecordedPiece, problems: RoundProblems, share: float) -> tuple[float, float]:
         """What the fact really gives for a piece, all rounding given away; and what a record may say that it gives."""
-        found: list[str] = []
+        faults: list[str] = []
         if piece.kind == "ellipsoid":
-            bounds = self._by_ellipsoid(piece, found, share)
+            bounds = self._by_ellipsoid(piece, faults, share)
         elif piece.kind == "ball":
-            bounds = self._by_ball(piece, found)
+            bounds = self._by_ball(piece, faults)
         else:
-            bounds = self._by_line(piece, found)
-        for text in found:
+            bounds = self._by_line(piece, faults)
+        for text in faults:
             what, _, rest = text.partition(": ")
             problems.add(what, f"piece {index}, by the {piece.name}: {rest}")
         return bounds
 
-    def _by_ball(self, piece: RecordedPiece, found: list[str]) -> tuple[float, float]:
+    def _by_ball(self, piece: RecordedPiece, faults: list[str]) -> tuple[float, float]:
         if not near(piece.radius, self._theta_bound, 0.0, 1e-12):
-            found.append(f"radius: the ball's radius is {self._theta_bound:.12g}, but {piece.radius:.12g} is claimed")
+            faults.append(f"radius: the ball's radius is {self._theta_bound:.12g}, but {piece.radius:.12g} is claimed")
         own = -self._theta_bound * float(np.linalg.norm(piece.vector))
-        _compare(piece.bound, own, own, abs(own), 1e-9, found)
+        _compare(piece.bound, own, own, abs(own), 1e-9, faults)
         return own * (1 + 16 * EPS), own
 
-    def _by_line(self, piece: RecordedPiece, found: list[str]) -> tuple[float, float]:
+    def _by_line(self, piece: RecordedPiece, faults: list[str]) -> tuple[float, float]:
         assert piece.normal is not None
         length = float(np.linalg.norm(piece.normal))
         lines = [
@@ -156,31 +156,31 @@ class ProofChecker:
             if not apart(piece.normal, line.normal, length + float(np.linalg.norm(line.normal)))
         ]
         if lines:
-            return self._along(piece, min(lines, key=lambda line: abs(line.claimed - piece.level)), found)
-        found.append("fact: no such fact can be rebuilt from the events before this one")
+            return self._along(piece, min(lines, key=lambda line: abs(line.claimed - piece.level)), faults)
+        faults.append("fact: no such fact can be rebuilt from the events before this one")
         return NOTHING
 
-    def _along(self, piece: RecordedPiece, line: LinearFact, found: list[str]) -> tuple[float, float]:
+    def _along(self, piece: RecordedPiece, line: LinearFact, faults: list[str]) -> tuple[float, float]:
         normal, level, claimed = line.normal, line.level, line.claimed
         size = self._theta_bound * float(np.linalg.norm(normal))
         if not (near(piece.level, claimed, size) or (line.said is not None and piece.level <= claimed)):
-            found.append(f"fact: its level is {claimed:.12g}, but {piece.level:.12g} is claimed")
+            faults.append(f"fact: its level is {claimed:.12g}, but {piece.level:.12g} is claimed")
         square = float(normal @ normal)
         weight = float(piece.vector @ normal) / square if square > 0 else 0.0
         off = self._theta_bound * float(np.linalg.norm(piece.vector - weight * normal))
         if weight < 0 or off > self._scale.gap:
-            found.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
+            faults.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
         if not weight >= 0:
             return NOTHING
         # 0 times an infinite level would be NaN.
         most, said, own = (weight * one if weight else 0.0 for one in (max(level, claimed), piece.level, level))
-        _compare(piece.bound, most, said, weight * size, 1e-9, found)
+        _compare(piece.bound, most, said, weight * size, 1e-9, faults)
         return own - off - weight * line.error - 16 * EPS * abs(own), most - off
 
-    def _by_ellipsoid(self, piece: RecordedPiece, found: list[str], share: float) -> tuple[float, float]:
+    def _by_ellipsoid(self, piece: RecordedPiece, faults: list[str], share: float) -> tuple[float, float]:
         sets = self._sets(piece.observations)
         if not sets:
-            found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
+            faults.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
             return NOTHING
         tried: list[tuple[list[str], RebuiltSet]] = []
         for known in sets:  # all of them hold at once
@@ -191,25 +191,25 @@ class ProofChecker:
                 break
         fewest = min(len(problems) for problems, _ in tried)
         alike = [(problems, known) for problems, known in tried if len(problems) == fewest]
-        found.extend(alike[0][0])
+        faults.extend(alike[0][0])
         return max(known.at_least(piece.vector, share) for _, known in alike)
 
-    def _compare_set(self, piece: RecordedPiece, known: RebuiltSet, found: list[str]) -> None:
+    def _compare_set(self, piece: RecordedPiece, known: RebuiltSet, faults: list[str]) -> None:
         """Whether a piece is by this set."""
         mean, width = known.mean_and_width(piece.vector)
         if not is_radius_of(piece.radius, known):
-            found.append(
+            faults.append(
                 f"radius: after {known.observations} observations it is {known.radius:.12g}, "
                 f"but {piece.radius:.12g} is claimed"
             )
         if piece.center is not None and known.distance(piece.center) > 1e3 * known.rounding + 1e-6:
-            found.append("center: the estimate is not the one that the learned rewards give")
+            faults.append("center: the estimate is not the one that the learned rewards give")
         if piece.whitener is not None and piece.radius < UNUSABLE and not known.is_whitened_by(piece.whitener):
-            found.append("whitener: it must be lower triangular and belong to the learned features, but is not so")
+            faults.append("whitener: it must be lower triangular and belong to the learned features, but is not so")
         own = mean - known.radius * width
         size = known.size(piece.vector) + abs(piece.radius) * width
         expected = mean - piece.radius * width if piece.radius < UNUSABLE else piece.bound
-        _compare(piece.bound, own, expected, size, known.rounding, found)
+        _compare(piece.bound, own, expected, size, known.rounding, faults)
 
 
 def _columns(question: Vector, pieces: Sequence[RecordedPiece]) -> list[tuple[float, ...]]:
@@ -230,11 +230,11 @@ def is_radius_of(claimed: float, known: RebuiltSet) -> bool:
     return bool(least - known.radius_rounding <= claimed <= most + known.radius_rounding)
 
 
-def _compare(claimed: float, most: float, expected: float, size: float, share: float, found: list[str]) -> None:
+def _compare(claimed: float, most: float, expected: float, size: float, share: float, faults: list[str]) -> None:
     """A bound must not claim more than the fact gives, and must be what the recorded numbers give."""
     if claimed == most == expected:
         return
     if not claimed <= most + share * (size + abs(most)):
-        found.append(f"bound: the fact gives {most:.12g}, but {claimed:.12g} is claimed")
+        faults.append(f"bound: the fact gives {most:.12g}, but {claimed:.12g} is claimed")
     elif not near(claimed, expected, size, share):
-        found.append(f"bound: the recorded numbers give {expected:.12g}, but {claimed:.12g} is written")
+        faults.append(f"bound: the recorded numbers give {expected:.12g}, but {claimed:.12g} is written")

@@ -97,11 +97,11 @@ class OfferedRound:
 class RoundProblems:
     """What is wrong with one event, as (check, sentence)."""
 
-    found: list[tuple[str, str]] = field(default_factory=list)
+    listed: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, what: str, text: str) -> None:
         """Note one."""
-        self.found.append((what, text))
+        self.listed.append((what, text))
 
 
 def near(a: float, b: float, size: float, share: float = 1e-9) -> bool:

@@ -186,18 +186,18 @@ class RowsChecks:
     def _rows_of(self, decision: events.RowsRound, problems: RoundProblems) -> Matrix | None:
         if isinstance(self.book, ArmChecks):
             return np.eye(self.book.arms)
-        asked = decision.request
-        if asked.catalogue is not None and asked.catalogue not in self._catalogues:
-            problems.add("catalogue", f"its catalogue {asked.catalogue[:12]} was not written before it")
+        request = decision.request
+        if request.catalogue is not None and request.catalogue not in self._catalogues:
+            problems.add("catalogue", f"its catalogue {request.catalogue[:12]} was not written before it")
             return None
-        rows = self._catalogues[asked.catalogue] if asked.catalogue is not None else _rows(asked.features or [])
+        rows = self._catalogues[request.catalogue] if request.catalogue is not None else _rows(request.features or [])
         if rows.ndim != 2 or rows.shape[1] != self.book.dim or not np.isfinite(rows).all():
             problems.add("features", f"features must be finite rows of {self.book.dim} numbers")
             return None
         return rows
 
     def _report(self, event: Event, problems: RoundProblems) -> None:
-        for what, text in problems.found:
+        for what, text in problems.listed:
             self.findings.add(event.number, what, text)
 
 

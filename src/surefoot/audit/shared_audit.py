@@ -46,8 +46,8 @@ def audit_shards(
     >>> import surefoot
     >>> from surefoot.experiment import create_shared
     >>> hub = surefoot.open_journal("memory:")
-    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
-    >>> create_shared(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
+    >>> policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0)
+    >>> create_shared(hub, "shop", policy)
     >>> audit_shards(hub, "shop", {}).is_clean
     True
     """
@@ -59,15 +59,15 @@ def audit_shards(
         floor.take(event)
     floor.chain.end(view.head)
     reports = {}
-    for shard, found in floor.shards.items():
-        if found.auditor is not None and found.view is not None:
-            found.auditor.chain.end(found.view.head)
-            reports[shard] = found.auditor.report(f"{name} ({shard})")
+    for shard, member in floor.shards.items():
+        if member.auditor is not None and member.view is not None:
+            member.auditor.chain.end(member.view.head)
+            reports[shard] = member.auditor.report(f"{name} ({shard})")
     for shard in sorted(set(journals) - set(floor.shards)):
         floor.findings.add(0, "unknown", f"a journal of shard {shard!r} is given, which never joined here")
     floor.end()
     floor.expected.end(floor.chain.head.number, floor.findings)
-    missing = tuple(shard for shard, found in floor.shards.items() if found.auditor is None)
+    missing = tuple(shard for shard, member in floor.shards.items() if member.auditor is None)
     own = Report(name, floor.created, floor.tally, floor.findings, floor.chain.head, floor.coins)
     return SharedReport(own, reports, missing)
 

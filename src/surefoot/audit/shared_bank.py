@@ -156,46 +156,46 @@ class SharedBank(SharedChain):
             if self._commitments.setdefault(commitment, (lease.shard, block)) != (lease.shard, block):
                 self.findings.add(event.number, "block", f"block {block} of its coins has the secret of another block")
 
-    def _take_handed_in(self, event: Event, given: events.PairHandIn) -> None:
-        shard, problems = self.shards[given.shard], RoundProblems()
-        self._check_handed_in(shard, given, problems)
-        self._check_rounds(shard, given, problems)
-        self._receive(shard, given)
+    def _take_handed_in(self, event: Event, hand_in: events.PairHandIn) -> None:
+        shard, problems = self.shards[hand_in.shard], RoundProblems()
+        self._check_handed_in(shard, hand_in, problems)
+        self._check_rounds(shard, hand_in, problems)
+        self._receive(shard, hand_in)
         shard.amounts = ()
-        for what, text in problems.found:
+        for what, text in problems.listed:
             self.findings.add(event.number, what, text)
 
-    def _check_rounds(self, shard: AuditedShard, given: events.PairHandIn, problems: RoundProblems) -> None:
+    def _check_rounds(self, shard: AuditedShard, hand_in: events.PairHandIn, problems: RoundProblems) -> None:
         """Every coin chose its side, and all shares together cost no more than the lease at their worst."""
-        for made in given.rounds:
-            is_coin = made.draw is None
-            if made.share != 0.0:
-                is_coin = made.teaches and made.draw is not None and 0.0 <= made.draw < 1.0
-            is_learner = made.draw is not None and made.draw < made.share
-            if not (0.0 <= made.share <= self._declared.most and is_coin and is_learner == made.is_learner):
-                problems.add("draw", f"round {made.number} cannot have been played by a coin of {made.draw!r}")
-            elif made.draw is not None and self.coins.toss(made.share, made.draw, made.is_learner):
+        for round_ in hand_in.rounds:
+            is_coin = round_.draw is None
+            if round_.share != 0.0:
+                is_coin = round_.teaches and round_.draw is not None and 0.0 <= round_.draw < 1.0
+            is_learner = round_.draw is not None and round_.draw < round_.share
+            if not (0.0 <= round_.share <= self._declared.most and is_coin and is_learner == round_.is_learner):
+                problems.add("draw", f"round {round_.number} cannot have been played by a coin of {round_.draw!r}")
+            elif round_.draw is not None and self.coins.toss(round_.share, round_.draw, round_.is_learner):
                 problems.add("coins", unfair(self.coins))
-        self.tally.proofs += len(given.rounds)
-        self.tally.pieces += len(given.rounds) * len(self._banks)
+        self.tally.proofs += len(hand_in.rounds)
+        self.tally.pieces += len(hand_in.rounds) * len(self._banks)
         for bank, amount in zip(self._banks, shard.amounts or [0.0] * len(self._banks), strict=True):
-            cost = math.fsum(bank.cost(made.share) for made in given.rounds)
+            cost = math.fsum(bank.cost(round_.share) for round_ in hand_in.rounds)
             if cost > amount + WRITTEN * (1.0 + amount):
                 text = f"its rounds may cost {cost:.12g} of {bank.metric.name!r}, but {amount:.12g} was leased"
                 problems.add("gate", text)
 
-    def _booked(self, shard: AuditedShard, made: Any) -> list[BookedRound]:
+    def _booked(self, shard: AuditedShard, round_: Any) -> list[BookedRound]:
         # Where it had no lease, which is found apart, by what is known now.
         banks = shard.frozen or self._banks
-        return [bank.plan(made.share, predicted(made.prediction, bank, self._declared)) for bank in banks]
+        return [bank.plan(round_.share, predicted(round_.prediction, bank, self._declared)) for bank in banks]
 
     def _count(self, merged: MergedRound) -> None:
-        made = _coin(merged)
-        merged.teaches, merged.position = made.teaches, self._counted
+        round_ = _coin(merged)
+        merged.teaches, merged.position = round_.teaches, self._counted
         self._counted += 1
         for bank in self._banks:
-            bank.charge(made.share, made.is_learner)
-        if made.share > 0.0:
+            bank.charge(round_.share, round_.is_learner)
+        if round_.share > 0.0:
             self._order.append(merged)
         elif merged.is_settled:
             heapq.heappush(self._income, (merged.position, merged))
@@ -215,7 +215,7 @@ class SharedBank(SharedChain):
     def _learn(self) -> None:
         while (merged := self._due()) is not None:
             for bank, booked in zip(self._banks, merged.booked, strict=True):
-                bank.enter(booked, merged.made.is_learner, self._value(bank, merged.reward))
+                bank.enter(booked, merged.round.is_learner, self._value(bank, merged.reward))
             self._entered += 1
             self.tally.learned += 1
 
@@ -232,5 +232,5 @@ class SharedBank(SharedChain):
 
 
 def _coin(merged: MergedRound) -> events.PairHanded:
-    assert isinstance(merged.made, events.PairHanded)
-    return merged.made
+    assert isinstance(merged.round, events.PairHanded)
+    return merged.round

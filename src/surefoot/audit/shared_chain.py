@@ -136,7 +136,7 @@ class ShardAuditor(Auditor):
 class MergedRound:
     """A round in the order of learning, and its reward once it has one."""
 
-    made: events.RowsHanded | events.PairHanded
+    round: events.RowsHanded | events.PairHanded
     booked: Sequence[Any]  # what a guard's banks settle it by, fixed before its coin
     teaches: bool = False
     is_settled: bool = False
@@ -241,14 +241,11 @@ class SharedChain(ABC):
     def _check_declared(self, event: Event, joined: events.Joined, own: events.Created | None) -> None:
         """A shard decides by what was declared where the shards meet, in the one journal that it joined with."""
         assert self.created is not None
-        told = msgspec.structs.replace(self.created, shard=joined.shard, token=joined.token, hub=self._first)
-        if own != told:
-            differing = (
-                [] if own is None else [one for one in own.__struct_fields__ if getattr(own, one) != getattr(told, one)]
-            )
-            text = (
-                f"shard {joined.shard!r} must begin with what the hub declares, but differs in {', '.join(differing)}"
-            )
+        expected = msgspec.structs.replace(self.created, shard=joined.shard, token=joined.token, hub=self._first)
+        if own != expected:
+            fields = [] if own is None else own.__struct_fields__
+            differing = ", ".join(one for one in fields if getattr(own, one) != getattr(expected, one))
+            text = f"shard {joined.shard!r} must begin with what the hub declares, but differs in {differing}"
             self.findings.add(event.number, "created", text)
 
     def _take_snapshot(self, event: Event, snapshot: events.Snapshot) -> None:
@@ -287,56 +284,58 @@ class SharedChain(ABC):
             shard.auditor.granted_in = self.tally.modes[-1]
         return shard
 
-    def _check_handed_in(self, shard: AuditedShard, given: Any, problems: RoundProblems) -> Segment | None:
+    def _check_handed_in(self, shard: AuditedShard, hand_in: Any, problems: RoundProblems) -> Segment | None:
         """What was handed in must be what the shard's own chain holds, where that was given."""
-        self.tally.decisions += len(given.rounds)
-        self.tally.learner += sum(made.is_learner for made in given.rounds)
-        if given.lease != shard.lease:
-            problems.add("lease", f"lease {shard.lease} of {given.shard!r} is to be handed in, but got {given.lease}")
-        if given.token != shard.token:
-            problems.add("token", f"shard {given.shard!r} must hand in by the journal that it joined with")
-        if self._is_ahead(given.through):
-            problems.add("clock", self._ahead(given.shard, given.through))
+        self.tally.decisions += len(hand_in.rounds)
+        self.tally.learner += sum(round_.is_learner for round_ in hand_in.rounds)
+        if hand_in.lease != shard.lease:
+            problems.add(
+                "lease", f"lease {shard.lease} of {hand_in.shard!r} is to be handed in, but got {hand_in.lease}"
+            )
+        if hand_in.token != shard.token:
+            problems.add("token", f"shard {hand_in.shard!r} must hand in by the journal that it joined with")
+        if self._is_ahead(hand_in.through):
+            problems.add("clock", self._ahead(hand_in.shard, hand_in.through))
         modes = [mode for _, mode in self.tally.modes[shard.modes_before :]]
-        if "guarded" not in modes and any(made.is_learner for made in given.rounds):
+        if "guarded" not in modes and any(round_.is_learner for round_ in hand_in.rounds):
             problems.add("mode", f"the learner played, but from the lease on all shards were to be {modes[-1]!r}")
-        moments = [shard.since, *(made.moment for made in given.rounds), given.through]
-        numbers = [made.number for made in given.rounds]
+        moments = [shard.since, *(round_.moment for round_ in hand_in.rounds), hand_in.through]
+        numbers = [round_.number for round_ in hand_in.rounds]
         is_whole = numbers == list(range(shard.handed_in + 1, shard.handed_in + 1 + len(numbers)))
         if moments != sorted(moments) or not is_whole:
             problems.add("rounds", "rounds must be handed in whole, in the order of their moments")
         if shard.auditor is None:
             return None
-        segment = shard.auditor.segments.pop(given.lease, None)
-        if segment is None or not same_rounds(segment.rounds, given.rounds) or segment.rewards != given.rewards:
-            problems.add("rounds", f"they are not those of the chain of shard {given.shard!r}")
-        elif (segment.through, segment.untimed) != (given.through, given.untimed):
+        segment = shard.auditor.segments.pop(hand_in.lease, None)
+        if segment is None or not same_rounds(segment.rounds, hand_in.rounds) or segment.rewards != hand_in.rewards:
+            problems.add("rounds", f"they are not those of the chain of shard {hand_in.shard!r}")
+        elif (segment.through, segment.untimed) != (hand_in.through, hand_in.untimed):
             problems.add("rounds", f"by its chain it was complete at {segment.through!r}, untimed={segment.untimed}")
         return segment
 
-    def _receive(self, shard: AuditedShard, given: Any) -> None:
+    def _receive(self, shard: AuditedShard, hand_in: Any) -> None:
         """Take the rounds in, and merge what every shard has handed in before the watermark."""
-        shard.is_away = shard.has_left = given.leaves
-        shard.handed_in = shard.handed_in + len(given.rounds)
-        for made in given.rounds:
-            merged = MergedRound(made, self._booked(shard, made))
-            shard.rounds[made.number] = merged
-            if made.moment < self._watermark:  # it was not waited for: it counts, and is not learned
+        shard.is_away = shard.has_left = hand_in.leaves
+        shard.handed_in = shard.handed_in + len(hand_in.rounds)
+        for round_ in hand_in.rounds:
+            merged = MergedRound(round_, self._booked(shard, round_))
+            shard.rounds[round_.number] = merged
+            if round_.moment < self._watermark:  # it was not waited for: it counts, and is not learned
                 self._count(merged)
                 self._settle(shard, merged, None)
             else:
                 shard.waiting.append(merged)
-                if given.untimed:
+                if hand_in.untimed:
                     self._settle(shard, merged, None)
-        shard.since, shard.through = given.through, max(given.through, self._watermark)
-        for number, reward in given.rewards:
+        shard.since, shard.through = hand_in.through, max(hand_in.through, self._watermark)
+        for number, reward in hand_in.rewards:
             if number in shard.rounds:
                 self._settle(shard, shard.rounds[number], reward)
         self._merge()
 
     def _settle(self, shard: AuditedShard, merged: MergedRound, reward: Any) -> None:
         merged.is_settled, merged.reward = True, reward
-        shard.rounds.pop(merged.made.number, None)
+        shard.rounds.pop(merged.round.number, None)
         self._learn()
 
     def _merge(self) -> None:
@@ -345,9 +344,9 @@ class SharedChain(ABC):
         self._watermark = max(self._watermark, min(present) if present else math.nextafter(latest, math.inf))
         ready = []
         for name, shard in self.shards.items():
-            while shard.waiting and shard.waiting[0].made.moment < self._watermark:
+            while shard.waiting and shard.waiting[0].round.moment < self._watermark:
                 merged = shard.waiting.popleft()
-                ready.append((merged.made.moment, name, merged.made.number, merged))
+                ready.append((merged.round.moment, name, merged.round.number, merged))
         heapq.heapify(ready)
         while ready:
             self._count(heapq.heappop(ready)[3])
@@ -370,7 +369,7 @@ class SharedChain(ABC):
     def _auditor(self, view: View) -> ShardAuditor:
         """The audit of a shard's own chain."""
 
-    def _booked(self, shard: AuditedShard, made: Any) -> Sequence[Any]:
+    def _booked(self, shard: AuditedShard, round_: Any) -> Sequence[Any]:
         """What a guard's round is settled by, from what its lease knew."""
         return ()
 

@@ -223,9 +223,9 @@ def _question(played: Vector, displaced: Vector, alpha: float, *, is_learner: bo
 def question_of(rounds: list[events.RowsHanded], alpha: float, dim: int) -> tuple[Vector, float]:
     """What rounds add up to, z + alpha w - (1 - alpha) v, and the size of what was added."""
     total, size = np.zeros(dim), 0.0
-    for made in rounds:
-        played, displaced = np.array(made.played), np.array(made.displaced)
-        total += _question(played, displaced, alpha, is_learner=made.is_learner)
+    for round_ in rounds:
+        played, displaced = np.array(round_.played), np.array(round_.displaced)
+        total += _question(played, displaced, alpha, is_learner=round_.is_learner)
         size += float(np.linalg.norm(played) + np.linalg.norm(displaced))
     return total, size
 
@@ -270,51 +270,52 @@ class SharedFloor(SharedChain):
         if shard.auditor is not None and shard.auditor.waits_for == lease.number:
             shard.auditor.advance(frozen_book(self.book, lease))
 
-    def _take_handed_in(self, event: Event, given: events.RowsHandIn) -> None:
-        shard, problems = self.shards[given.shard], RoundProblems()
-        level = self._check_segment(shard, given, problems)
-        self._receive(shard, given)
-        if given.proof is not None and given.proved is not None:
-            self._check_proof(given, level, problems)
-        elif not given.refuted:
+    def _take_handed_in(self, event: Event, hand_in: events.RowsHandIn) -> None:
+        shard, problems = self.shards[hand_in.shard], RoundProblems()
+        level = self._check_segment(shard, hand_in, problems)
+        self._receive(shard, hand_in)
+        if hand_in.proof is not None and hand_in.proved is not None:
+            self._check_proof(hand_in, level, problems)
+        elif not hand_in.refuted:
             problems.add("proof", "what is proved of all rounds must be written, but is not")
-        if given.refuted and not self.tally.is_refuted:
-            told = "the data contradict what was declared" if given.alarm is None else given.alarm[1]
-            self.tally.alarms.append((event.number, f"shard {given.shard!r}: {told}"))
-        self.tally.is_refuted |= given.refuted or given.alarm is not None
+        if hand_in.refuted and not self.tally.is_refuted:
+            text = "the data contradict what was declared" if hand_in.alarm is None else hand_in.alarm[1]
+            self.tally.alarms.append((event.number, f"shard {hand_in.shard!r}: {text}"))
+        self.tally.is_refuted |= hand_in.refuted or hand_in.alarm is not None
         shard.amounts = ()
-        for what, text in problems.found:
+        for what, text in problems.listed:
             self.findings.add(event.number, what, text)
 
-    def _check_segment(self, shard: AuditedShard, given: events.RowsHandIn, problems: RoundProblems) -> float:
+    def _check_segment(self, shard: AuditedShard, hand_in: events.RowsHandIn, problems: RoundProblems) -> float:
         """What was handed in must be what the shard's own chain holds, and claim no more; what that proves of it."""
-        segment = self._check_handed_in(shard, given, problems)
-        own, size = question_of(given.rounds, self._declared.alpha, self.book.dim)
-        gap = float(np.linalg.norm(own - np.array(given.question)))
+        segment = self._check_handed_in(shard, hand_in, problems)
+        own, size = question_of(hand_in.rounds, self._declared.alpha, self.book.dim)
+        gap = float(np.linalg.norm(own - np.array(hand_in.question)))
         # Once the alarm is on, a shard carries no proof on.
-        if given.alarm is None and gap > 1e-9 * (size + 1.0):
+        if hand_in.alarm is None and gap > 1e-9 * (size + 1.0):
             problems.add("question", f"the rounds add up to another question, which differs by {gap:.3g}")
         if shard.auditor is None:
-            return given.level
-        if segment is not None and segment.is_refuted and given.alarm is None:
-            problems.add("alarm", f"the alarm of shard {given.shard!r} is on by its own chain, and is left out here")
+            return hand_in.level
+        if segment is not None and segment.is_refuted and hand_in.alarm is None:
+            problems.add("alarm", f"the alarm of shard {hand_in.shard!r} is on by its own chain, and is left out here")
         # Each of its decisions was checked to stay above minus the lease; what was not played as decided may cost more.
         moved = 0.0 if segment is None else segment.moved
-        least = -math.fsum(shard.amounts) - moved if given.rounds else 0.0
+        least = -math.fsum(shard.amounts) - moved if hand_in.rounds else 0.0
         fact = None if segment is None else segment.fact
         proved, claimed = (least, least) if fact is None else (max(least, fact.level), max(least, fact.claimed))
-        if given.alarm is None and given.level > claimed + 1e-9 * self._declared.knowledge.theta_bound * (size + 1.0):
-            problems.add("level", f"the shard's certificates prove {claimed:.12g}, but {given.level:.12g} is claimed")
-        return min(proved, given.level)
+        rounding = 1e-9 * self._declared.knowledge.theta_bound * (size + 1.0)
+        if hand_in.alarm is None and hand_in.level > claimed + rounding:
+            problems.add("level", f"the shard's certificates prove {claimed:.12g}, but {hand_in.level:.12g} is claimed")
+        return min(proved, hand_in.level)
 
     def _count(self, merged: MergedRound) -> None:
-        made = merged.made
-        assert isinstance(made, events.RowsHanded)
-        played, displaced = np.array(made.played), np.array(made.displaced)
-        known = self._declared.known(made.baseline_reward)
+        round_ = merged.round
+        assert isinstance(round_, events.RowsHanded)
+        played, displaced = np.array(round_.played), np.array(round_.displaced)
+        known = self._declared.known(round_.baseline_reward)
         self.book._seen.add(np.stack([played, displaced]))
-        self.book.account.play(played, displaced, known, is_learner=made.is_learner)
-        merged.teaches = self.book.teaches(made.is_learner)
+        self.book.account.play(played, displaced, known, is_learner=round_.is_learner)
+        merged.teaches = self.book.teaches(round_.is_learner)
         if merged.teaches:
             self._order.append(merged)
 
@@ -322,33 +323,33 @@ class SharedFloor(SharedChain):
         while self._order and self._order[0].is_settled:
             merged = self._order.popleft()
             if merged.reward is not None:
-                self.book.learn(_features(merged), merged.reward[events.METRIC], merged.made.is_learner)
+                self.book.learn(_features(merged), merged.reward[events.METRIC], merged.round.is_learner)
                 self.tally.learned += 1
 
-    def _check_proof(self, given: events.RowsHandIn, level: float, problems: RoundProblems) -> None:
+    def _check_proof(self, hand_in: events.RowsHandIn, level: float, problems: RoundProblems) -> None:
         """What is proved of all rounds handed in: by the newest set, what was proved before, and this certificate."""
-        assert given.proof is not None
-        assert given.proved is not None
+        assert hand_in.proof is not None
+        assert hand_in.proved is not None
         assert self._carried is not None
-        own, size = question_of(given.rounds, self._declared.alpha, self.book.dim)
+        own, size = question_of(hand_in.rounds, self._declared.alpha, self.book.dim)
         self._size += size
         self._question = self._question + own
         bound = self._declared.knowledge.theta_bound
-        question, scale = np.array(given.proof.question), Tolerances(bound * self._size, bound * self._size)
+        question, scale = np.array(hand_in.proof.question), Tolerances(bound * self._size, bound * self._size)
         if bound * float(np.linalg.norm(question - self._question)) > scale.gap:
             problems.add("question", "the proof must be about all rounds handed in, but is about others")
-        certificate = LinearFact(np.array(given.question), level, 8 * EPS * bound * size, given.level)
-        known = {CARRIED: [self._carried], f"certificate of shard {given.shard}": [certificate]}
+        certificate = LinearFact(np.array(hand_in.question), level, 8 * EPS * bound * size, hand_in.level)
+        known = {CARRIED: [self._carried], f"certificate of shard {hand_in.shard}": [certificate]}
         checker = ProofChecker(bound, self.book._sets, lambda name, *_: known.get(name, []), scale)
-        value = checker.check(read_proof(given.proof), question, problems)
+        value = checker.check(read_proof(hand_in.proof), question, problems)
         self.tally.proofs += 1
-        if given.proved > value + scale.blur:
-            problems.add("proof", f"{value:.12g} is proved of all rounds, but {given.proved:.12g} is claimed")
+        if hand_in.proved > value + scale.blur:
+            problems.add("proof", f"{value:.12g} is proved of all rounds, but {hand_in.proved:.12g} is claimed")
         # Handed on is the audit's own value; the record's is only the most that it may claim.
-        self._carried = LinearFact(question, value, 8 * EPS * bound * self._size, given.proved)
+        self._carried = LinearFact(question, value, 8 * EPS * bound * self._size, hand_in.proved)
 
 
 def _features(merged: MergedRound) -> Vector:
-    made = merged.made
-    assert isinstance(made, events.RowsHanded)
-    return np.array(made.played if made.is_learner else made.displaced)
+    round_ = merged.round
+    assert isinstance(round_, events.RowsHanded)
+    return np.array(round_.played if round_.is_learner else round_.displaced)

@@ -51,25 +51,25 @@ def snapshot_faults(
     """
     try:
         # Arrays are opaque here.
-        found = msgspec.msgpack.decode(data, type=_Snapshot, ext_hook=lambda code, raw: None)
+        snapshot = msgspec.msgpack.decode(data, type=_Snapshot, ext_hook=lambda code, raw: None)
     except msgspec.MsgspecError as error:
         yield f"it cannot be read as a state: {error}"
         return
-    if found.format != FORMAT:  # nobody goes on from a state of another format
+    if snapshot.format != FORMAT:  # nobody goes on from a state of another format
         return
     answers = [answer for _, _, answer in tally.answers]
     expected: dict[str, tuple[Any, Any]] = {
-        "head": ((found.number, found.hash), (event.number - 1, event.previous)),
-        "mode": (found.mode, mode),
-        "policy": ((found.policy.policy, found.policy.id), (policy, created.policy_id)),
-        "rounds": (found.policy.rounds, tally.decisions),
-        "learner's rounds": (found.counts.learner_rounds, tally.learner),
-        "baseline's rounds": (found.counts.baseline_rounds, tally.baseline),
-        "held rounds": (found.counts.held_rounds, tally.held),
-        "rewards": (found.counts.rewards, tally.rewards),
-        "abandoned rounds": (found.counts.abandoned, tally.abandoned),
-        "voided rounds": (found.counts.voided, tally.voided),
-        "answer to the alarm": (found.answer, answers[-1] if answers else None),
+        "head": ((snapshot.number, snapshot.hash), (event.number - 1, event.previous)),
+        "mode": (snapshot.mode, mode),
+        "policy": ((snapshot.policy.policy, snapshot.policy.id), (policy, created.policy_id)),
+        "rounds": (snapshot.policy.rounds, tally.decisions),
+        "learner's rounds": (snapshot.counts.learner_rounds, tally.learner),
+        "baseline's rounds": (snapshot.counts.baseline_rounds, tally.baseline),
+        "held rounds": (snapshot.counts.held_rounds, tally.held),
+        "rewards": (snapshot.counts.rewards, tally.rewards),
+        "abandoned rounds": (snapshot.counts.abandoned, tally.abandoned),
+        "voided rounds": (snapshot.counts.voided, tally.voided),
+        "answer to the alarm": (snapshot.answer, answers[-1] if answers else None),
     }
     for what, (said, known) in expected.items():
         if said != known:
