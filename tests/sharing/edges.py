@@ -142,12 +142,12 @@ class Shop:
     def audit(self) -> SharedReport:
         """Over all chains, while the server is running."""
         for _ in range(5):  # the server's own goes on meanwhile: one may be read just before the other
-            report = self._audit(self.keys)
+            report = self.audit_of(self.keys)
             if report.is_clean:
                 break
         return report
 
-    def _audit(self, folder: Path) -> SharedReport:
+    def audit_of(self, folder: Path) -> SharedReport:
         with (
             open_journal(str(folder / "hub.db"), read_only=True) as hub,
             open_journal(str(folder / "own.db"), read_only=True) as own,

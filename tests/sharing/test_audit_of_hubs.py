@@ -14,9 +14,9 @@ from surefoot.experiment import create_shared
 from surefoot.experiment.state import State
 from surefoot.journal import Journal
 from tests.experiment.tampering import Row
-from tests.sharing.shards import SETTINGS, World
 from tests.sharing.experiments import Fleet, play
 from tests.sharing.forgery import audited
+from tests.sharing.shards import SETTINGS, World
 from tests.sharing.test_shared_audit import command
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
@@ -21,12 +21,11 @@ from surefoot.experiment import leases
 from surefoot.experiment.repeat import UploadedEvent
 from surefoot.experiment.verbs import go_over
 from surefoot.journal import canonical, file, open_journal
+from surefoot.journal.events import START, next_event
 from surefoot.journal.signatures import PublicKey, SigningKey
 from surefoot.policies.coin import coin_of
-from surefoot.rounds.events import Mode, edge_chain
-from surefoot.sharing.hub import Granted
-from surefoot.sharing.messages import SIGNED, JoinEdge, LeaseMessage, SignedLease, coin_secret, lease_proof
-from tests.experiment.tampering import Row
+from surefoot.rounds.events import BLOCK, Mode, edge_chain
+from surefoot.sharing.messages import SIGNED, JoinEdge, SignedLease, coin_secret, lease_proof
 from tests.sharing.edges import (
     Shop,
     Way,
@@ -35,12 +34,10 @@ from tests.sharing.edges import (
     lease_of,
     new_keys,
     play,
-    reward_of,
     visit,
     warmed,
 )
 from tests.sharing.experiments import GUARD, GuardWorld, findings
-from tests.sharing.forgery import forge
 
 RESERVE = GUARD["reserve"]
 TOKEN = "ab" * 16
@@ -273,7 +270,7 @@ LIES: dict[str, Callable[[list[UploadedEvent]], list[UploadedEvent]]] = {
             "learned": 0,
             "digest": "00" * 32,
         },
-    ),  # fmt: skip
+    ),
     "the end of another lease": add("lease_ended", {"lease": 2}),
     "rows that are none": add("catalogue", {"digest": "00" * 32, "rows": [[0.1], [0.1, 0.2]]}, "c:" + "00" * 32),
     "another catalogue": add("catalogue", {"digest": "00" * 32, "rows": [[0.1, 0.2]]}, "c:" + "00" * 32),
@@ -418,15 +415,66 @@ def test_rounds_that_were_never_handed_in_stay_paid_for(new_shop: Callable[..., 
     assert findings(shop.audit()) == []
 
 
-def redraw(number: int, row: Row) -> None:
+def rewrite(path: Path, chains: dict[str, Callable[[str, dict[str, Any]], None]]) -> None:
+    """Change payloads of chains in a file, and compute all hashes anew."""
+    with sqlite3.connect(path) as journal:
+        for name, change in chains.items():
+            (experiment,) = journal.execute("SELECT id FROM experiments WHERE name = ?", (name,)).fetchone()
+            rows = "SELECT number, kind, time, payload, key FROM events WHERE experiment = ? ORDER BY number"
+            head = START
+            for number, kind, moment, payload, key in journal.execute(rows, (experiment,)).fetchall():
+                record = msgspec.json.decode(payload)
+                change(kind, record)
+                if kind == "snapshot":
+                    record.update(hash=head.hash)
+                event = next_event(name, head, kind=kind, payload=canonical(record), time=moment, key=key)
+                values = event.payload, event.previous, event.hash, experiment, number
+                update = "UPDATE events SET payload = ?, previous = ?, hash = ? WHERE experiment = ? AND number = ?"
+                journal.execute(update, values)
+                head = event.head
+            journal.execute("UPDATE experiments SET hash = ? WHERE id = ?", (head.hash, experiment))
+    journal.close()
+
+
+def redraw(number: int, kind: str, payload: dict[str, Any]) -> None:
     """Another coin in a round that the baseline won, in the edge's chain and where the shards meet."""
-    payload = row["payload"]
-    if row["kind"] == "round" and payload["round"] == number:
+    if kind == "round" and payload["round"] == number:
         payload["draw"] = 0.5 + payload["draw"] / 2.0
-    if row["kind"] == "handed_in" and payload["shard"] == "till":
+    if kind == "handed_in" and payload["shard"] == "till":
         for made in payload["rounds"]:
             if made[0] == number:
                 made[4] = 0.5 + made[4] / 2.0
+
+
+def other_secret(_: int, kind: str, payload: dict[str, Any]) -> None:
+    if kind == "coins" and payload.get("revealed"):
+        payload["revealed"] = [[number, "00" * 32] for number, _ in payload["revealed"]]
+
+
+@pytest.mark.parametrize(("insider", "what"), [(redraw, "draw"), (other_secret, "secret")])
+def test_the_audit_finds_a_coin_that_an_insider_drew_again(
+    new_shop: Callable[..., Shop], insider: Any, what: str
+) -> None:
+    """Whoever can write to the journal, and computes all hashes anew: the hub knew the hash before the coins fell."""
+    shop = new_shop("pair")
+    with shop.edge() as edge:
+        play(edge, 20)
+        answer = visit(edge)
+        while answer.source != "baseline":
+            edge.abandon(answer.decision_id)
+            answer = visit(edge)
+        edge.abandon(answer.decision_id)
+        while edge.status().rounds < BLOCK + 5:  # so that the first block is over, and its secret revealed
+            play(edge, 50)
+        edge.leases.renew()
+    assert findings(shop.audit()) == []
+    for name in ("hub.db", "own.db"):
+        with sqlite3.connect(shop.keys / name) as journal:
+            journal.execute("VACUUM INTO ?", (str(shop.folder / name),))
+        journal.close()
+    changes = partial(insider, answer.round)
+    rewrite(shop.folder / "hub.db", {shop.name: changes, edge_chain(shop.name, "till"): changes})
+    assert what in {found for _, found, _ in findings(shop.audit_of(shop.folder))}
 
 
 @pytest.mark.parametrize("life", ["killed", "background"])

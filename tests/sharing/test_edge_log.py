@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from surefoot.edge import base_edge_journal, edge_log
 from surefoot.edge.edge_entries import Decided, Opened, framed, read_entries
+
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalFullError, JournalUnavailableError
 from tests.edge.edges import ROWS, Shop, crash, findings, play, warmed
 

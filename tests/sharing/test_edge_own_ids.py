@@ -5,13 +5,13 @@ import time
 import msgspec
 import numpy as np
 import pytest
-from surefoot.records_of_leases import edge_chain
-
-from surefoot.client import ServiceError
 from surefoot.edge import base_edge_journal, own_ids
 from surefoot.edge.edge_entries import Decided, framed, read_handed
 from surefoot.edge.edge_messages import HandInEntries
 from surefoot.edge.own_ids import OwnIds, OwnRound
+from surefoot.records_of_leases import edge_chain
+
+from surefoot.client import ServiceError
 from surefoot.errors import DecisionConflictError, DecisionError, InputError
 from surefoot.experiment.state import decode
 from surefoot.journal import open_journal

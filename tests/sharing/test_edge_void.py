@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from surefoot.client import ServiceError
 from surefoot.edge import Edge, base_edge_journal
 from surefoot.edge.edge_entries import VoidedEntry
+
+from surefoot.client import ServiceError
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from tests.edge.edges import ACTIONS, MEANS, ROWS, Shop, crash, findings, play, warmed
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-
-from surefoot.client import ServiceError
 from surefoot.edge import base_edge_journal
 from surefoot.edge.edge_entries import Rewarded
+
+from surefoot.client import ServiceError
 from surefoot.errors import DecisionError, DecisionSettledError
 from tests.edge.edges import MEANS, ROWS, Shop, crash, findings
 

@@ -5,8 +5,8 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
-from tests.sharing.fleet import Fleet, simulate_fleet
 from tests.policies.safe_runs import most_allowed
+from tests.sharing.fleet import Fleet, simulate_fleet
 
 DELTA = 0.1
 FLEETS = {

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from surefoot.client import ServiceError
 from surefoot.edge import Edge, base_edge_journal
 from surefoot.edge.edge_entries import Drawn, read_entries
+
+from surefoot.client import ServiceError
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from tests.edge.conftest import NUMBERS
 from tests.edge.edges import ROWS, crash, findings

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from surefoot.leases import GuardShard
-
-from surefoot.client import ServiceError
 from surefoot.edge import GuardEdge, edge_log
 from surefoot.edge.bundle import BankHead, BundleHead, OpenedBank, coins_secret, read_head, sign
 from surefoot.edge.edge_entries import Drawn, LeaseHandedIn, PlayedEntry, Rewarded, framed, read_entries
 from surefoot.edge.edge_messages import HandInEntries
+from surefoot.leases import GuardShard
+
+from surefoot.client import ServiceError
 from surefoot.errors import ConfigError, JournalCorruptedError
 from surefoot.journal import canonical, open_journal
 from surefoot.journal.events import START, next_event

@@ -16,7 +16,7 @@ from surefoot.sharing.coordinator import Coordinator
 from surefoot.sharing.pots import PairPot
 from tests.policies.guard_reference import Bank
 from tests.policies.safe_runs import most_allowed
-from tests.sharing.shards import Shard, leave, lease_twice
+from tests.sharing.shards import Shard, lease_twice, leave
 
 ALPHA, DELTA = 0.1, 0.05
 

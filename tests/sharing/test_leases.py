@@ -11,7 +11,7 @@ import surefoot
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.sharing.coordinator import Coordinator
-from surefoot.sharing.pots import RowsPot, recall_row
+from surefoot.sharing.pots import recall_row
 from tests.sharing.shards import ALPHA, BOUNDED, SETTINGS, Shard, World, leave, new_coordinator
 
 every_set = pytest.mark.parametrize("settings", [{}, {"radius": "dual"}, BOUNDED], ids=["amm", "dual", "best"])

@@ -9,8 +9,8 @@ import pytest
 from surefoot.errors import DecisionError, InputError, JournalUnavailableError
 from surefoot.experiment import Experiment
 from surefoot.journal import Journal
-from tests.sharing.shards import World
 from tests.sharing.experiments import RESERVE, Away, Fleet, at, play
+from tests.sharing.shards import World
 
 
 def new_fleet(folder: Path, hub: Journal) -> tuple[Any, Fleet, World]:

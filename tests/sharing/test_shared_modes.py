@@ -19,9 +19,9 @@ from surefoot.journal import Journal
 from surefoot.sharing import hub as hub_module
 from surefoot.sharing.hub import SharedMode
 from tests.experiment.tampering import Row
+from tests.sharing.experiments import RESERVE, Away, Fleet, GuardFleet, GuardWorld, of_shard, play
 from tests.sharing.forgery import forge
 from tests.sharing.shards import SETTINGS, World
-from tests.sharing.experiments import RESERVE, Away, Fleet, GuardFleet, GuardWorld, of_shard, play
 
 
 def source(world: World, shop: Any) -> str:

@@ -13,9 +13,9 @@ from surefoot.experiment.leases import Leases
 from surefoot.journal import Journal
 from surefoot.sharing.merging import Member, Members
 from tests.experiment.tampering import Row
-from tests.sharing.shards import World
 from tests.sharing.experiments import Away, Fleet, at, play
 from tests.sharing.forgery import audited
+from tests.sharing.shards import World
 
 
 def learned(shop: Experiment) -> tuple[int, int]:
@@ -85,7 +85,9 @@ def test_a_shard_that_is_ahead_of_the_declared_skew_is_found(
 
     monkeypatch.setattr(Members, "check", check)  # a hub that does not look at clocks
     monkeypatch.setattr(Leases, "_is_untimed", lambda leases: False)
-    shops = [fleet.join("a"), fleet.join("b", clock=lambda: fleet.clock() + 3600.0)]
+    ahead = [0.0]
+    shops = [fleet.join("a"), fleet.join("b", clock=lambda: fleet.clock() + ahead[0])]
+    ahead[0] = 3600.0
     for shop in shops * 2:
         play(world, shop, 5)
         shop.leases.renew()

@@ -165,22 +165,18 @@ class RemoteHub:
         Returns
         -------
         Granted or None
-            None where the edge leaves.
+            None where the edge leaves, or has left.
 
         Raises
         ------
         ConfigError
-            If the service leases nothing to an edge that goes on.
+            If the service answers with no lease, or with one that is not for this edge.
         """
         with self._alone:
             last = {"is_ended": True, "leaves": hand_in.leaves, "sent": sent}
             self._token = hand_in.token
             standing = self._upload(chain, chain.latest(LEASE_ENDED).number, **last)  # type: ignore[union-attr]
-        if standing.lease is None:
-            if not hand_in.leaves:
-                raise ConfigError(f"The service must lease to edge {self.shard!r} anew, but it has left.")
-            return None
-        return self._granted(standing)
+        return None if standing.has_left else self._granted(standing)
 
     @property
     def may_change_mode(self) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from surefoot.arrays import count, positive
 from surefoot.errors import (
+    AssumptionError,
     ConfigError,
     DecisionError,
     InputError,
@@ -295,6 +296,12 @@ def begin_chain(journal: Journal, hub: AnyHub, shard: str, *, time: float) -> No
         first = decode(next(journal.view(name).read(limit=1)), Created)
     except JournalNotFoundError:
         created, link = hub.created()
+        now, half = hub.now(), (created.skew or 0.0) / 2
+        if abs(time - now) > half:
+            raise AssumptionError(
+                f"The clock of shard {shard!r} must agree within half of skew={2 * half:g} seconds with that where the "
+                f"shards meet, but says {time!r} at {now!r}. Set it: rounds are learned in the order of their moments."
+            ) from None
         policy = pot_of(make_policy(created.policy, created.settings)).shard_policy
         token = secrets.token_hex(16)
         own = msgspec.structs.replace(created, policy=policy, shard=shard, token=token, hub=link)

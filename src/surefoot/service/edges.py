@@ -83,7 +83,7 @@ class Edges:
         hand_in = msgspec.structs.replace(due, leaves=data.leaves)
         granted = hub.take(hand_in, sent=data.sent, terms=self._terms(experiment, shard, data.token))
         lease = None if granted is None else self._signed(experiment, shard, granted)
-        return EdgeStanding(head.number, head.hash, hub.now(), lease)
+        return EdgeStanding(head.number, head.hash, hub.now(), lease, has_left=lease is None)
 
     def _terms(self, experiment: Experiment, shard: str, token: str) -> EdgeTerms:
         expires = leases_of(experiment).hub.now() + self._registry.settings.edge_seconds

@@ -5,7 +5,7 @@ that the edge decides by is an attachment of the lease's `digest`, and so signed
 """
 
 import hashlib
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -98,7 +98,7 @@ class JoinEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Let an edge in, by a name that no shard has had; `token` is of its own journal."""
 
     shard: str
-    token: str
+    token: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", max_length=32)]
 
 
 class UploadEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,3 +131,4 @@ class EdgeStanding(msgspec.Struct, frozen=True):
     hash: str
     now: float
     lease: SignedLease | None = None
+    has_left: bool = False
