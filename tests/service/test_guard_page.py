@@ -57,7 +57,13 @@ def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, mode
     text, summary = tab.text(), models.get(PATH).json()
     for word in ("quality is at least 70% of the baseline's", "cost is at most 140% of the baseline's", "80% certain"):
         assert word in tab.run(VERDICT)
-    for word in ("Share of the learner", "Proved safe up to", "Bank of quality", "What each metric says", "cost.alpha"):
+    for word in (
+        "Share of the learner",
+        "Proved safe up to",
+        "quality left to spend",
+        "What each metric says",
+        "cost.alpha",
+    ):
         assert word in text
     assert "Proposal less baseline, per proposal: " in text
     tiles, low = tab.run("document.getElementById('tiles').innerText"), summary["lift"]["low"]

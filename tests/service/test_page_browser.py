@@ -214,6 +214,7 @@ def point(rounds: int, lift: dict[str, Any] = LIFT, **more: Any) -> dict[str, An
         (NEW | {"lift": LIFT}, [point(7), point(9, **NEW)], "yes", "It pays: proved at decision 9."),
         (NEW | {"lift": None, "floor": 0.1, "margin": None}, [], "open", "not played since it started over"),
         # Of a guard, whose metric may be a cost.
+        ({"guard": GUARD}, [], "open", "Not known yet of reward. Now: "),
         ({"lift": LIFT | COST, "guard": GUARD}, [], "no", "a proposal's cost lies 0.05 to 0.2 above that of today's"),
         ({"lift": LIFT | COST, "guard": GUARD}, [], "no", "choice; its quality between 0.1 below and 0.2 above."),
         (

@@ -21,11 +21,13 @@ export function liftLine(standing, proved) {
   if (!lift && hasStartedOver(standing)) return line("open", "Not known yet.", "The learner has not played since it started over.");
   if (!lift) return line("open", "Not known.", "This policy has no interval for what it earns more than today's choice.");
   const first = proofOf(standing, proved), now = `Now: ${sentence(standing)} ${sure(lift.confidence)}.`;
-  if (!first) return line("open", "Not known yet.", now);
+  if (!first) return line("open", isOneOf(guard) ? `Not known yet of ${lift.metric}.` : "Not known yet.", now);
   const answer = answerOf(first.lift), isSo = answerOf(lift) === answer;
   const then = `When that was first proved, ${latest(first.time)}: ${range(first)}.`;
   return line(answer, `${ANSWERS[answer]}: proved at decision ${count(first.rounds)}.`, isSo ? now : `${now} By itself that would not prove it.`, then);
 }
+
+const isOneOf = (guard) => Object.keys(guard?.metrics ?? {}).length > 1; // metrics, of which the first floor is asked about
 
 // What was proved stays proved, of the same learner: its interval holds at all times at once.
 function proofOf(standing, proved) {

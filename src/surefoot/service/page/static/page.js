@@ -10,13 +10,13 @@ import { recall, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
 import { riskLine } from "./risk.js";
 import { SHARED_WORDS, isAway, showShards, withoutSums } from "./shards.js";
-import { $, $set, clock, count, element, number, when } from "./words.js";
+import { $, $set, clock, count, element, number, precisely, when } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
 const MOST_CHANGES = 12;
 const FEW_EXPERIMENTS = 8; // which need no finding
-const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Today's choice alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
+const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Today's choice alone, estimated", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
 const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], proved: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
@@ -302,7 +302,8 @@ function picture() {
   const point = slide(at);
   if (!point) return;
   const size = Math.max(...SERIES.map((name) => Math.abs(read(point, name, view) ?? 0)));
-  $("legend").replaceChildren(...SERIES.map((name) => legend(name, number(read(point, name, view), size))));
+  const words = { ...WORDS, floor: page.declared?.alpha == null ? "Floor" : `Floor: ${precisely(1 - page.declared.alpha)} of today's choice` };
+  $("legend").replaceChildren(...SERIES.map((name) => legend(name, number(read(point, name, view), size), words[name])));
 }
 
 function leasePicture() {
@@ -334,7 +335,7 @@ function slide(at) {
 }
 
 const bankLegend = (name, bank, binds) =>
-  element("div", { class: "bank-legend" }, element("dt", {}, `Bank of ${name}`, binds ? element("span", { class: "binds" }, "binds") : null), element("dd", {}, number(bank)));
+  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, number(bank)));
 
 const legend = (name, text, word = WORDS[name]) =>
   element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), word), element("dd", {}, text));
