@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from surefoot.audit import audit, audit_journal
 from surefoot.client import Client
 from surefoot.journal import open_journal
 from tests.journal.servers import PostgresServer, new_database, running_server
-from tests.service.servers import await_ready, free_port
+from tests.service.servers import await_ready, create, free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
@@ -218,3 +219,27 @@ def test_from_nothing_to_a_rolling_upgrade_and_a_restore(shop: Installation) -> 
     with open_journal(shop.database) as journal:
         assert audit_journal(journal).is_clean
         assert audit(journal, "shop").is_clean
+
+
+def test_one_damaged_experiment_costs_the_others_no_answer(shop: Installation) -> None:
+    admin = {"authorization": f"Bearer {shop.secrets[0]}"}
+    body = {"actions": [{"id": name, "features": row} for name, row in ROWS.items()]}
+    with httpx.Client(base_url=shop.url, headers=admin, verify=False, trust_env=False, timeout=60) as operator:
+        for name in ("well", "damaged"):
+            create(operator, name)
+            assert operator.post(f"/v1/experiments/{name}/decisions", json=body).status_code == 201
+        for number in (1, 2):
+            shop.stop(number)
+        with psycopg.connect(shop.database, autocommit=True) as connection:
+            edited = connection.execute(
+                "UPDATE surefoot.events SET kind = 'unheard of' WHERE number = 2 AND experiment = "
+                "(SELECT id FROM surefoot.experiments WHERE name = 'damaged')"
+            )
+            assert edited.rowcount == 1
+        for number in (1, 2):
+            shop.start(number)
+        statuses = Counter[tuple[str, int]]()
+        for _ in range(150):
+            for name in ("damaged", "well"):
+                statuses[name, operator.post(f"/v1/experiments/{name}/decisions", json=body).status_code] += 1
+        assert statuses == {("damaged", 503): 150, ("well", 201): 150}

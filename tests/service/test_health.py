@@ -184,6 +184,18 @@ def test_one_damaged_experiment_does_not_blind_the_rest(tmp_path: Path, statemen
             shop.close(0.0)
 
 
+def test_the_reason_of_a_damage_names_no_folder_of_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "shop.journal"
+    damage(path, "UPDATE events SET kind = CAST(x'ff' AS TEXT) WHERE number = 2")
+    with (
+        running(Settings(database=str(path))) as address,
+        httpx.Client(base_url=address, trust_env=False, timeout=30) as client,
+    ):
+        found = client.get("/v1/experiments")
+        assert "shop.journal: " in found.json()["damaged"][0]["reason"]
+        assert str(tmp_path) not in found.text
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_readiness_counts_an_experiment_that_is_damaged_wherever_it_stands(tmp_path: Path, kind: str) -> None:
     """The second of two: one that refuses events while the server runs, and then one with an edited event."""

@@ -18,6 +18,7 @@ from surefoot.experiment import AsyncExperiment, Configuration, Experiment, Fork
 from surefoot.experiment.asynchronous import BatchQueue
 from surefoot.experiment.configuration import feature_names
 from surefoot.journal import Journal, open_journal
+from surefoot.journal.address import file_of
 from surefoot.journal.contract import not_found
 from surefoot.journal.events import JOURNAL
 from surefoot.policies import Guard, Policy
@@ -267,7 +268,9 @@ class Registry:
         if not isinstance(error, PASSING):
             if name not in self.health.damaged:
                 log.error("an experiment is damaged", extra={"experiment": name, "error": type(error).__name__})
-            self.health.damaged[name] = str(error)
+            file = file_of(self.settings.database)
+            # Whoever may read experiments is told what is wrong, and not where the server keeps its files.
+            self.health.damaged[name] = str(error) if file is None else str(error).replace(str(file), file.name)
 
     def waiting(self) -> list[tuple[str, str, int]]:
         """How much waits to be written: experiment, verb, requests."""
