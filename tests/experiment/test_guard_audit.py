@@ -480,6 +480,7 @@ def test_coins_whose_secret_is_still_hidden_are_counted_and_named(honest_guards:
     assert report.tally.coins_recomputed + hidden == report.coins.coins
     assert report.tally.coins_recomputed > 100
     assert list(report.tally.coins_hidden) == [last]
+    assert report.tally.coin_blocks_at_once == 1
     assert f"| coins not yet revealed | {hidden}, of the blocks that begin with event {last:,} |" in as_markdown(report)
     assert report.as_dict()["coins"]["not_revealed"] == hidden > 0
     _, report = forged(honest_guards, "one", revealed("cd" * 32), tmp_path, rehash=True)
@@ -497,6 +498,7 @@ def test_processes_have_blocks_of_their_own(tmp_path: Path, monkeypatch: pytest.
         report = audit(journal, "shop")
     assert report.is_clean, [*report.findings]
     assert report.tally.coin_blocks >= 6
+    assert report.tally.coin_blocks_at_once == 2
     assert len(report.tally.coins_hidden) == 2
 
 
@@ -576,7 +578,7 @@ def test_leased_coins_are_computed_again(leased: Path, tmp_path: Path) -> None:
     report = audited_lease(leased, tmp_path)
     tally = report.shards["app"].tally
     assert report.is_clean, [*report.hub.findings, *report.shards["app"].findings]
-    assert tally.coin_blocks == 3
+    assert (tally.coin_blocks, tally.coin_blocks_at_once) == (3, 1)
     assert tally.coins_recomputed > 1000
     assert len(tally.coins_hidden) == 1
 

@@ -54,6 +54,7 @@ class CommittedCoins:
     def __init__(self, findings: Findings, tally: AuditCounts, *, is_sealed: bool) -> None:
         self._findings, self._tally, self._is_sealed = findings, tally, is_sealed
         self._blocks: dict[int, CommittedBlock] = {}
+        self._commitments: set[str] = set()
         self.lease: events.Lease | None = None
 
     def take(self, event: Event, record: events.CoinBlock) -> None:
@@ -62,10 +63,11 @@ class CommittedCoins:
             self._reveal(event, number, secret)
         if record.commitment is None:
             return
-        if any(block.commitment == record.commitment for block in self._blocks.values()):
+        if record.commitment in self._commitments:
             self._findings.add(
                 event.number, "block", "a block of coins must have a secret of its own, but has another's"
             )
+        self._commitments.add(record.commitment)
         self._blocks[event.number] = CommittedBlock(record.commitment, self._tally.decisions + 1)
         self._tally.coin_blocks += 1
 
@@ -94,6 +96,8 @@ class CommittedCoins:
             decision_id = "" if self._is_sealed else record.decision_id
             block.coins.append((event.number, record.round, decision_id, record.draw))
             self._tally.coins_hidden[record.coins] += 1
+            first, _ = self._tally.coin_spans.get(record.coins, (event.number, 0))
+            self._tally.coin_spans[record.coins] = first, event.number
 
     def _fault(self, block: CommittedBlock | None, record: events.PairRound) -> str | None:
         if block is None:

@@ -17,9 +17,10 @@ GUARD_CANNOT_SHOW = (
     "That rewards were true when they came in. The audit checks what was done with them.",
     "That rewards which were never sent in keep to their declared bounds; those that were, do.",
     "That nobody who had a secret foresaw its coins, or dropped a request whose coin did not suit. Each coin follows "
-    "from a secret that the chain commits to before, and is computed again once that is revealed; every process begins "
-    "blocks of its own, but many blocks for few coins need a reason. The test of fairness finds coins that lean, "
-    "repeat or follow earlier rewards, but not one chosen now and then by somebody who knew the next reward.",
+    "from a secret that the chain commits to before, and is computed again once that is revealed. Every process begins "
+    "blocks of its own: many for few coins, or more at once than there are processes, would let somebody choose. The "
+    "test of fairness finds coins that lean, repeat or follow earlier rewards, but not one chosen now and then by "
+    "somebody who knew the next reward.",
     "That predictions of the baseline were made before the coin fell: they are recorded with it.",
 )
 SHOWN = 20
@@ -143,6 +144,7 @@ class Report:
             "most_evidence": _finite(coins.most),
             "are_fair": self.findings.counts["coins"] == 0,
             "blocks": self.tally.coin_blocks,
+            "blocks_at_once": self.tally.coin_blocks_at_once,
             "recomputed": self.tally.coins_recomputed,
             "not_revealed": self.tally.coins_hidden.total(),
         }
@@ -214,8 +216,9 @@ def guard_rows(coins: CoinFairness, tally: AuditCounts) -> Iterator[tuple[str, s
     verdict = "as fair ones do" if coins.most < LIMIT else "UNFAIR"
     yield "  they fall", f"{verdict} (a test that fair coins fail with a chance of {LEVEL:g} at most, at any time)"
     if tally.coin_blocks:
-        text = f"{tally.coins_recomputed:,}; there are {tally.coin_blocks:,} blocks, each committed to before its coins"
-        yield "  computed again from their secrets", text
+        yield "  computed again from their secrets", f"{tally.coins_recomputed:,}"
+        at_once = f"{tally.coin_blocks_at_once:,} in use at once at most, one for each process that decides"
+        yield "  blocks that secrets were committed to for", f"{tally.coin_blocks:,}, {at_once}"
         hidden = tally.coins_hidden
         where = f", of the blocks that begin with event {listed(sorted(hidden))}" if hidden else ""
         yield "coins not yet revealed", f"{hidden.total():,}{where}"
