@@ -10,7 +10,7 @@ import surefoot
 from surefoot.audit import audit
 from surefoot.errors import DecisionSettledError
 from surefoot.experiment import Experiment, create_shared
-from surefoot.journal import open_journal
+from surefoot.journal import Journal, open_journal
 
 METRICS = {
     "quality": surefoot.floor(0, 1, alpha=0.1),
@@ -28,10 +28,11 @@ class Clock:
 
 
 def guard(**settings: Any) -> surefoot.Guard:
-    return surefoot.Guard(**{"delta": 0.05, "metrics": METRICS, "seed": 7} | settings)
+    chosen: dict[str, Any] = {"delta": 0.05, "metrics": METRICS, "seed": 7} | settings
+    return surefoot.Guard(**chosen)
 
 
-def create(journal: surefoot.journal.Journal, policy: surefoot.Guard, **settings: Any) -> Experiment:
+def create(journal: Journal, policy: surefoot.Guard, **settings: Any) -> Experiment:
     return Experiment.create(journal, "models", policy, mode="guarded", **settings)
 
 
@@ -46,7 +47,7 @@ def known(experiment: Experiment) -> Any:
 
 
 @pytest.fixture
-def journal() -> Iterator[surefoot.journal.Journal]:
+def journal() -> Iterator[Journal]:
     """What is written here must stand before the audit."""
     with open_journal("memory:") as opened:
         yield opened
@@ -56,7 +57,7 @@ def journal() -> Iterator[surefoot.journal.Journal]:
 @pytest.mark.parametrize("order", list(permutations(WHOLE)))
 @pytest.mark.parametrize("window", [None, 60.0])
 def test_parts_in_any_order_come_to_the_same_as_all_at_once(
-    journal: surefoot.journal.Journal, order: tuple[str, ...], window: float | None
+    journal: Journal, order: tuple[str, ...], window: float | None
 ) -> None:
     clock = Clock()
     models = create(journal, guard(), reward_window=window, clock=clock, snapshot_every=1)
@@ -76,7 +77,7 @@ def test_parts_in_any_order_come_to_the_same_as_all_at_once(
     assert models.status().pending == (1 if window is None else 0)
 
 
-def test_a_round_that_lacks_a_metric_is_open_and_counts_at_its_worst(journal: surefoot.journal.Journal) -> None:
+def test_a_round_that_lacks_a_metric_is_open_and_counts_at_its_worst(journal: Journal) -> None:
     models = create(journal, guard())
     decide(models, "a")
     before = known(models)
@@ -86,7 +87,7 @@ def test_a_round_that_lacks_a_metric_is_open_and_counts_at_its_worst(journal: su
     assert known(models) != before
 
 
-def test_a_metric_with_a_default_is_not_waited_for(journal: surefoot.journal.Journal) -> None:
+def test_a_metric_with_a_default_is_not_waited_for(journal: Journal) -> None:
     models = create(journal, guard(metrics=METRICS | {"cost": surefoot.ceiling(0, 2, alpha=0.1, default=2.0)}))
     decide(models, "a")
     models.reward("a", {"quality": 0.9, "latency": 3.0})
@@ -94,9 +95,9 @@ def test_a_metric_with_a_default_is_not_waited_for(journal: surefoot.journal.Jou
     assert models.reward("a", {"cost": 0.1}).refused == "too_late"
 
 
-def test_a_window_of_rounds_closes_by_the_metrics_that_came(journal: surefoot.journal.Journal) -> None:
+def test_a_window_of_rounds_closes_by_the_metrics_that_came(journal: Journal) -> None:
     """Were they replaced by what is missing, whoever holds the last metric back would choose which rewards count."""
-    banks = []
+    banks = list[bytes]()
     for sent in ({"quality": 0.1}, {"quality": 0.9}, {}):
         own = open_journal("memory:")
         for where in (journal, own) if not banks else (own,):
@@ -111,7 +112,7 @@ def test_a_window_of_rounds_closes_by_the_metrics_that_came(journal: surefoot.jo
     assert len(set(banks)) == 3
 
 
-def test_whoever_knows_one_metric_can_neither_abandon_nor_void(journal: surefoot.journal.Journal) -> None:
+def test_whoever_knows_one_metric_can_neither_abandon_nor_void(journal: Journal) -> None:
     models = create(journal, guard())
     decide(models, "a")
     models.reward("a", {"latency": 9.0})
@@ -121,7 +122,7 @@ def test_whoever_knows_one_metric_can_neither_abandon_nor_void(journal: surefoot
         models.void("a", "other")
 
 
-def test_a_part_can_be_corrected_until_the_round_is_learned(journal: surefoot.journal.Journal) -> None:
+def test_a_part_can_be_corrected_until_the_round_is_learned(journal: Journal) -> None:
     models, right = create(journal, guard()), create(open_journal("memory:"), guard())
     for one in (models, right):
         decide(one, "a")
@@ -136,7 +137,7 @@ def test_a_part_can_be_corrected_until_the_round_is_learned(journal: surefoot.jo
         models.correct("b", {"quality": 0.8}, reason="too late")
 
 
-def test_all_metrics_of_a_units_visit_come_at_once(journal: surefoot.journal.Journal) -> None:
+def test_all_metrics_of_a_units_visit_come_at_once(journal: Journal) -> None:
     floors = {"sales": surefoot.floor(0, 1, alpha=0.1), "views": surefoot.floor(0, 1, alpha=0.1)}
     models = create(journal, guard(metrics=floors, unit_window=3))
     models.decide(baseline="big", proposal="small", unit="user-1", decision_id="a")

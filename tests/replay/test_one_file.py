@@ -20,6 +20,7 @@ from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.replay import Columns, configuration_of, fit_baseline, read_log
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.replayed_policy import FULL, Declared, log_player
+from surefoot.rounds.events import RowsRound
 from surefoot.service.settings import Settings
 from tests.replay.test_cli import run
 from tests.replay.test_fit import clicks
@@ -172,7 +173,9 @@ def test_offered_actions_are_rows_of_the_configuration(tmp_path: Path) -> None:
     shop = Experiment.create(surefoot.open_journal("memory:"), "shop", config)
     context = {"x": 0.3, "plan": "pro"}
     answer = shop.decide(context=context, actions=["small"])
-    assert shop.round(answer.decision_id).request.features == [config.rows(context)[1].tolist()]
+    record = shop.round(answer.decision_id)
+    assert isinstance(record, RowsRound)
+    assert record.request.features == [config.rows(context)[1].tolist()]
     with pytest.raises(
         InputError, match=r"those of the experiment's configuration, but got 'smal'. Did you mean 'small'"
     ):
