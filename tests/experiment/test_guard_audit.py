@@ -585,7 +585,7 @@ def test_leased_coins_are_computed_again(leased: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", [None, 5.0])
 def test_a_shard_hands_in_what_its_rounds_were_settled_by(window: float | None) -> None:
-    """Metrics that come one by one, and within a window a reward that is corrected."""
+    """Metrics that come one by one, or in part, and within a window a reward that is corrected."""
     clock, hub, own = Clock(), open_journal("memory:"), open_journal("memory:")
     create_shared(
         hub, "shop", new_guard("several metrics"), mode="guarded", skew=1.0, clock=clock, reward_window=window
@@ -596,6 +596,8 @@ def test_a_shard_hands_in_what_its_rounds_were_settled_by(window: float | None) 
         clock.now += 1.0
         shop.decide(baseline=0, proposal=1, decision_id=f"v{number}")
         if number % 7 == 3:
+            if window is None and number % 2:
+                shop.reward(f"v{number}", {"cost": 0.4})  # and quality never comes
             shop.abandon(f"v{number}")
         elif number % 2:
             shop.reward(f"v{number}", {"cost": 0.3, "quality": 0.6})

@@ -74,8 +74,9 @@ class LeasedGuardChecks(GuardChecks):
         super().take(event, record, mode)
         for decision_id, entry in waiting.items():
             if entry is not None and entry.settled is not None:
-                came = None if isinstance(record, events.Abandoned) else entry.ids[decision_id]
-                self.rewards.append((entry.record.round, came))
+                came = entry.ids[decision_id]
+                is_lost = isinstance(record, events.Abandoned) and not came
+                self.rewards.append((entry.record.round, None if is_lost else came))
 
     def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:
         super()._book(event, record, teaches)
