@@ -1,9 +1,13 @@
 """A learner under a guard: it proposes, the coin decides, and it learns from what was played."""
 
+import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
-from surefoot.arrays import count, finite
+import numpy as np
+
+from surefoot.arrays import Vector, count, finite
 from surefoot.errors import ConfigError, InputError, StateError
 from surefoot.hints import nearest
 from surefoot.learners.learner import Learner, Proposal, StatefulLearner, position_of
@@ -24,6 +28,7 @@ class PlayedRound(Value, frozen=True):
     actions: Sequence[Any]
     action: Any
     probability: float
+    is_baseline: bool
 
 
 class PendingRounds:
@@ -51,6 +56,10 @@ class PendingRounds:
             del self._open[oldest]
             self._settled.pop(oldest, None)
             self.forgotten += 1
+
+    def find(self, round_: int) -> PlayedRound | None:
+        """An open round, unless it was forgotten."""
+        return self._open.get(round_)
 
     def settle(self, round_: int, reward: Settled) -> None:
         """Take the reward of a round, unless the round was forgotten."""
@@ -172,6 +181,88 @@ def propensity(odds: Sequence[float], played: int, today: int, share: float) -> 
     return min(1.0, share * float(odds[played]) + (1.0 - share if played == today else 0.0))
 
 
+class BaselineForecast:
+    """Predicts the baseline's rewards from contexts, by a ridge regression that learns as rewards come.
+
+    A prediction is made of what is known before the coin, so a bad one costs rounds and never the promise. It is given
+    only while predictions so far were nearer than the mean alone.
+
+    metrics: what is predicted
+    """
+
+    SIZE = 32  # of a context as numbers
+    RIDGE = 4.0
+    FEWEST = 50  # rounds before the first prediction
+    GAIN = 0.98  # of the squared error of the mean alone, which predictions must stay below
+
+    def __init__(self, metrics: Sequence[str]) -> None:
+        self._metrics = list(metrics)
+        self._inverse = np.eye(self.SIZE) / self.RIDGE
+        self._sums = np.zeros((len(self._metrics), self.SIZE))
+        self._seen = np.zeros((len(self._metrics), 4))  # rounds, rewards, squared errors of predictions and of the mean
+        self._largest = np.ones(self.SIZE)  # of each number of a context, which is divided by it
+
+    def predict(self, context: Any) -> dict[str, float] | None:
+        """By metric, what the baseline will earn; None where nothing better than the mean is known."""
+        row = self._row(context)
+        if row is None or not self._metrics:
+            return None
+        rounds, _, errors, plain = self._seen.T
+        is_better = (rounds >= self.FEWEST) & (errors < self.GAIN * plain)
+        values = self._sums @ (self._inverse @ row)
+        return {name: float(values[i]) for i, name in enumerate(self._metrics) if is_better[i]} or None
+
+    def learn(self, context: Any, rewards: Mapping[str, float]) -> None:
+        """Take the rewards of a round that the baseline played, if they are all there."""
+        row = self._row(context, is_new=True)
+        if row is None or not self._metrics or not all(name in rewards for name in self._metrics):
+            return
+        values = np.array([float(rewards[name]) for name in self._metrics])
+        weighed = self._inverse @ row
+        rounds, total, _, _ = self._seen.T
+        means = np.divide(total, rounds, out=np.zeros_like(total), where=rounds > 0)
+        errors = (values - self._sums @ weighed) ** 2, (values - means) ** 2
+        self._seen += np.column_stack([np.ones_like(values), values, *errors])
+        self._inverse -= np.outer(weighed, weighed) / (1.0 + float(row @ weighed))
+        self._sums += np.outer(values, row)
+
+    def state(self) -> list[list[float]]:
+        """Plain data, from which `restore` makes the same."""
+        return [one.ravel().tolist() for one in (self._inverse, self._sums, self._seen, self._largest)]
+
+    def restore(self, saved: Sequence[Sequence[float]]) -> None:
+        """Take back what `state` gave."""
+        parts = (self._inverse, self._sums, self._seen, self._largest)
+        for part, values in zip(parts, saved, strict=True):
+            part[...] = np.array(values, dtype=np.float64).reshape(part.shape)
+
+    def _row(self, context: Any, *, is_new: bool = False) -> Vector | None:
+        """A context as numbers from -1 to 1, the first of them 1; None where it holds nothing to predict from."""
+        row = np.zeros(self.SIZE)
+        row[0] = 1.0
+        if isinstance(context, Mapping):
+            named = [(str(name), value) for name, value in context.items()]
+        elif isinstance(context, (Sequence, np.ndarray)) and not isinstance(context, (str, bytes)):
+            named = [(str(at), value) for at, value in enumerate(context)]
+        else:
+            named = [] if context is None else [("", context)]
+        is_empty = True
+        for name, value in named:
+            is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+            if is_number and not math.isfinite(value):
+                continue
+            if not is_number and not isinstance(value, (str, bool)):
+                continue
+            # Names beyond the size share places, which a sign of their own lets cancel out in the mean.
+            hashed = zlib.crc32((name if is_number else f"{name}={value}").encode())
+            place, number = 1 + hashed % (self.SIZE - 1), float(value) if is_number else 1.0
+            if is_new:
+                self._largest[place] = max(self._largest[place], abs(number))
+            row[place] += (1.0 - 2.0 * (hashed >> 31)) * min(max(number / self._largest[place], -1.0), 1.0)
+            is_empty = False
+        return None if is_empty else row
+
+
 STATE_FORMAT = 1
 MAX_PENDING = 100_000
 
@@ -189,6 +280,9 @@ class GuardedLearner:
         What keeps the floor. It must have no `unit_window`: there one reward belongs to several contexts.
     reward : str or callable, optional
         What the learner maximises, where the guard watches several metrics: the name of one, or a function of all.
+    predict : bool
+        Predict the baseline's rewards from the contexts, which saves some of its rounds. Not done where a
+        `baseline_ceiling` is declared, unless that holds given the context.
     max_pending : int
         Rounds that are remembered until their reward comes. Beyond it the learner forgets the oldest, of which it will
         not learn; the guard forgets nothing.
@@ -216,6 +310,7 @@ class GuardedLearner:
         guard: Guard,
         *,
         reward: Reward = None,
+        predict: bool = True,
         max_pending: int = MAX_PENDING,
     ) -> None:
         if not isinstance(learner, Learner):
@@ -226,6 +321,13 @@ class GuardedLearner:
         self._reward = LearnerReward(guard.metrics, reward)
         hint = "max_pending is the number of rounds that are remembered until their reward comes."
         self._pending = PendingRounds(count("max_pending", max_pending, hint=hint))
+        # Under a ceiling that holds on average a prediction is refused: it knows more than the ceiling does.
+        may_know = [
+            name
+            for name, metric in guard.metrics.items()
+            if metric.baseline_ceiling is None or metric.ceiling_given_context
+        ]
+        self._forecast = BaselineForecast(may_know if predict else [])
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -257,7 +359,7 @@ class GuardedLearner:
         baseline : object
             The one of them that you would play today.
         prediction : float or mapping, optional
-            What the baseline's reward will be, from a model of your own.
+            What the baseline's reward will be, from a model of your own in place of the one that is learned here.
         hold : bool
             Play the baseline whatever is allowed.
 
@@ -277,6 +379,8 @@ class GuardedLearner:
         proposal, odds = propose(self.learner, context, offered)
         # A proposal that equals the baseline is played at share 0, so the share of the coin is read before that.
         share = self.guard.share if odds is not None and proposal == today and not hold else None
+        if prediction is None:
+            prediction = self._forecast.predict(context)
         decision = self.guard.decide(
             baseline=offered[today], proposal=offered[proposal], prediction=prediction, hold=hold
         )
@@ -284,7 +388,7 @@ class GuardedLearner:
         probability = decision.probability
         if odds is not None:
             probability = propensity(odds, played, today, decision.share if share is None else share)
-        self._pending.open(decision.round, PlayedRound(context, offered, offered[played], probability))
+        self._pending.open(decision.round, PlayedRound(context, offered, offered[played], probability, played == today))
         return decision
 
     def observe(self, decision: Round, reward: Any) -> None:
@@ -312,6 +416,10 @@ class GuardedLearner:
         self.guard.settlement.check_open(round_, self.guard.rounds, "observed")
         learned = self._reward.read(reward)
         self.guard.observe(round_, reward)
+        played = self._pending.find(round_)
+        if played is not None and played.is_baseline:
+            values = reward if isinstance(reward, Mapping) else {next(iter(self.guard.metrics)): reward}
+            self._forecast.learn(played.context, values)
         self._pending.settle(round_, learned)
         self._learn_due()
 
@@ -366,11 +474,18 @@ class GuardedLearner:
             "learner": self.learner.state(),
             "pending": self._pending.state(),
             "forgotten": self.forgotten,
+            "forecast": self._forecast.state(),
         }
 
     @classmethod
     def from_state(
-        cls, state: Mapping[str, Any], learner: Learner, *, reward: Reward = None, max_pending: int = MAX_PENDING
+        cls,
+        state: Mapping[str, Any],
+        learner: Learner,
+        *,
+        reward: Reward = None,
+        predict: bool = True,
+        max_pending: int = MAX_PENDING,
     ) -> Self:
         """The guarded learner that was saved.
 
@@ -380,7 +495,7 @@ class GuardedLearner:
             What `state` returned.
         learner : Learner
             One made like the learner that was saved; its own state is restored here.
-        reward, max_pending
+        reward, predict, max_pending
             As in the constructor.
 
         Returns
@@ -398,10 +513,12 @@ class GuardedLearner:
         if not isinstance(learner, StatefulLearner):
             raise StateError(f"`learner` must have `state` and `restore`, but got {learner!r:.80}.")
         try:
-            restored = cls(learner, Guard.from_state(state["guard"]), reward=reward, max_pending=max_pending)
+            guard = Guard.from_state(state["guard"])
+            restored = cls(learner, guard, reward=reward, predict=predict, max_pending=max_pending)
+            restored._forecast.restore(state["forecast"])
             restored._pending.restore(state["pending"], forgotten=int(state["forgotten"]))
             # Last, since it changes an object of the caller's.
             learner.restore(state["learner"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"This state is incomplete or damaged: {error!r}.") from error
         return restored
