@@ -14,7 +14,9 @@ from surefoot.journal import open_journal
 from surefoot.service.settings import Settings, load
 from surefoot.sharing.hub import Hub
 from tests.journal.servers import new_database, running_server
+from tests.service.page_browser import browser
 from tests.service.servers import POLICY, running
+from tests.sharing.edges import new_keys
 
 ACTIONS = [{"id": "blue", "features": [0.6, 0.1]}, {"id": "red", "features": [0.9, 0.2]}]
 
@@ -130,6 +132,72 @@ def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: P
 def away(*_: Any) -> None:
     """In place of what the hub answers."""
     raise JournalUnavailableError("The server must answer, but does not.")
+
+
+def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_keys(tmp_path)
+    settings = Settings(
+        database=str(tmp_path / "own.db"),
+        hub=str(tmp_path / "hub.db"),
+        shard="berlin",
+        window_seconds=0.1,
+        signing_key=str(tmp_path / "head.key"),
+    )
+    told = {**POLICY, "constraint": {"name": "reserve", "granted": 10.0}}
+    body = {"name": "shop", "settings": told, "ledger": "sharded"}
+    with browser() as chrome, running(settings) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        assert client.post("/v1/experiments", json=body).status_code == 201
+        client.post("/v1/experiments", json={"name": "alone", "settings": POLICY}).raise_for_status()
+        visits(client, "v", 3)
+        with chrome.tab() as tab:
+            tab.size(1280, 900)
+            tab.open(f"{address}#/shop")
+            tab.wait("document.querySelectorAll('#shards dt').length === 1")
+            assert "is leased of 10" in tab.text()
+            assert "This server is berlin" in tab.text()
+            assert "may lose 8 under lease" in tab.text()
+            verdict = tab.run("document.getElementById('verdict').textContent")
+            assert "the floor, 90% of what the baseline would have earned, less the 10 of the reserve" in verdict
+            assert "skew 1" in tab.text()
+            joined = client.post("/v1/experiments/shop/edges", json={"shard": "gone", "token": "ab" * 16})
+            assert joined.status_code == 201, joined.text
+            tab.wait("document.querySelectorAll('#shards dt').length === 2")
+            tab.run("document.querySelector('#shards button').click()")
+            tab.wait("document.getElementById('confirm-dialog').open")
+            assert "Its lease stays charged" in tab.text()
+            tab.run("document.getElementById('confirm-reason').value = 'its machine is gone'")
+            tab.run("document.getElementById('confirm').click()")
+            tab.wait("document.querySelector('#shards dt .quiet') !== null")
+            assert "gone away: nobody waits for it" in tab.text()
+            assert "its machine is gone nobody named" in tab.text()
+            assert tab.run("document.querySelectorAll('#shards button').length") == 0
+            assert tab.run("document.getElementById('shards-error').hidden")
+            with monkeypatch.context() as patched:
+                patched.setattr(Hub, "prepare", away)
+                tab.open(f"{address}#/shop")
+                tab.wait("!document.getElementById('shards-error').hidden")
+                assert "The lease of this server was not renewed: The server must answer, but does not." in tab.text()
+            metrics = {
+                "revenue": {"kind": "floor", "low": 0.0, "high": 2.0, "alpha": 0.1, "reserve": 10.0},
+                "cost": {"kind": "ceiling", "low": 0.1, "high": 1.0, "alpha": 0.1, "reserve": 5.0},
+            }
+            guard = {"name": "models", "policy": "Guard", "settings": {"delta": 0.1, "metrics": metrics}}
+            client.post("/v1/experiments", json={**guard, "ledger": "sharded"}).raise_for_status()
+            tab.open(f"{address}#/models")
+            tab.wait("document.getElementById('name').textContent === 'models'")
+            tab.wait("document.getElementById('shards').textContent.includes('may lose 4 cost and 8 revenue')")
+            assert "4 is leased of 5 cost, and 8 is leased of 10 revenue that may be lost in all" in tab.text()
+            with monkeypatch.context() as patched:
+                patched.setattr(Hub, "look", away)
+                tab.wait("document.getElementById('shards-note').textContent.includes('The hub does not answer')")
+                assert "may lose 4 cost and 8 revenue" in tab.text()
+                tab.open(f"{address}#/shop")
+                tab.wait("document.getElementById('name').textContent === 'shop'")
+                tab.wait("document.getElementById('shards').textContent.includes('may lose 8 under lease')")
+            tab.open(f"{address}#/alone")
+            tab.wait("document.getElementById('name').textContent === 'alone'")
+            tab.wait("document.getElementById('shards-panel').hidden")
+            assert tab.complaints == []
 
 
 def test_a_server_that_is_no_shard_says_so(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         "/v1/experiments/{name:str}/live",
         **guarded("read", TAGS, "followExperiment"),
         media_type="text/event-stream",
-        responses=problems("unknown-experiment", "busy"),
+        responses=problems("unknown-experiment"),
     )
     async def live(name: ExperimentName, request: Request[Any, Any, Any]) -> Stream:
         """Server-sent events: an `update` (`Live`) at once, and then whenever something has happened.
@@ -108,7 +108,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         """
         opened = await registry.find(name)
         if len(following) >= registry.settings.limits.live:
-            raise ProblemError("busy", "Too many pages follow experiments already.", Retry_After="10")
+            raise ProblemError("too-many-requests", "Too many pages follow experiments already.", Retry_After="10")
         visit, path = visit_of(request.scope), request.scope["path"]
         updates = follow(opened, lambda: visit.is_still_admitted("read", path))
         return Stream(updates, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
