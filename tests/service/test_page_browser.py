@@ -167,8 +167,15 @@ MEAN = {"learner_mean": 0.9, "baseline_mean": 0.5}
 QUALITY = {"kind": "floor", "alpha": 0.1, "bank": 2.0, "lift_low": -0.1, "lift_high": 0.2, **MEAN}
 COSTS = {"kind": "ceiling", "alpha": 0.3, "bank": 99.0, "lift_low": -0.2, "lift_high": -0.1, **MEAN}
 GUARD = {"metrics": {"cost": COSTS, "quality": QUALITY}}
-NEW = {"restarts": 1, "promise_round": 3}
-STANDING = {"rounds": 99, "learned": 90, "learner_rounds": 40, "events": 500, "restarts": 0, "promise_round": 1}
+NEW: dict[str, Any] = {"restarts": 1, "promise_round": 3}
+STANDING: dict[str, Any] = {
+    "rounds": 99,
+    "learned": 90,
+    "learner_rounds": 40,
+    "events": 500,
+    "restarts": 0,
+    "promise_round": 1,
+}
 STANDING |= {"is_refuted": False, "mode": "guarded", "debt": 0, "margin": 3, "estimated_baseline": 400, "lift": OPEN}
 
 
