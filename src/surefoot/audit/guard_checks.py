@@ -41,8 +41,7 @@ class GuardChecks:
                 self._judge(event, record, problems)
             else:
                 self._check_visit(record, problems)
-            for what, text in problems.listed:
-                self._findings.add(event.number, what, text)
+            problems.report(event, self._findings)
         elif isinstance(record, events.CoinBlock):
             self._committed.take(event, record)
         elif isinstance(record, events.Reward):

@@ -8,6 +8,8 @@ import msgspec
 import numpy as np
 
 from surefoot.audit.compensated_sums import Matrix, Vector
+from surefoot.audit.findings import Findings
+from surefoot.journal.events import Event
 from surefoot.rounds import events
 
 
@@ -102,6 +104,11 @@ class RoundProblems:
     def add(self, what: str, text: str) -> None:
         """Note one."""
         self.listed.append((what, text))
+
+    def report(self, event: Event, findings: Findings) -> None:
+        """Make them findings."""
+        for what, text in self.listed:
+            findings.add(event.number, what, text)
 
 
 def near(a: float, b: float, size: float, share: float = 1e-9) -> bool:

@@ -93,7 +93,7 @@ class RowsChecks:
         round_ = None if rows is None else read_round(decision, rows)
         self._check_protocol(event, decision, mode, problems)
         if rows is None or round_ is None or not _is_within(round_, problems):
-            self._report(event, problems)
+            problems.report(event, self.findings)
             return
         self.tally.count(event, decision, round_.margin, len(round_.proof.pieces))
         was_alarmed = self.book.is_alarmed
@@ -114,7 +114,7 @@ class RowsChecks:
         )
         if not is_new:
             problems.add("doubled", f"decision {decision.decision_id!r} was made before")
-        self._report(event, problems)
+        problems.report(event, self.findings)
 
     def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
         was_alarmed = self.book.is_alarmed
@@ -195,10 +195,6 @@ class RowsChecks:
             problems.add("features", f"features must be finite rows of {self.book.dim} numbers")
             return None
         return rows
-
-    def _report(self, event: Event, problems: RoundProblems) -> None:
-        for what, text in problems.listed:
-            self.findings.add(event.number, what, text)
 
 
 def _is_within(round_: RecordedRound, problems: RoundProblems) -> bool:

@@ -163,8 +163,7 @@ class SharedBank(SharedChain):
         self._check_rounds(shard, hand_in, problems)
         self._receive(shard, hand_in)
         shard.amounts = ()
-        for what, text in problems.listed:
-            self.findings.add(event.number, what, text)
+        problems.report(event, self.findings)
 
     def _check_rounds(self, shard: AuditedShard, hand_in: events.PairHandIn, problems: RoundProblems) -> None:
         """Every coin chose its side, and all shares together cost no more than the lease at their worst."""

@@ -283,8 +283,7 @@ class SharedFloor(SharedChain):
             self.tally.alarms.append((event.number, f"shard {hand_in.shard!r}: {text}"))
         self.tally.is_refuted |= hand_in.refuted or hand_in.alarm is not None
         shard.amounts = ()
-        for what, text in problems.listed:
-            self.findings.add(event.number, what, text)
+        problems.report(event, self.findings)
 
     def _check_segment(self, shard: AuditedShard, hand_in: events.RowsHandIn, problems: RoundProblems) -> float:
         """What was handed in must be what the shard's own chain holds, and claim no more; what that proves of it."""
