@@ -1,31 +1,33 @@
-"""The places in which a day can be played: a process, a service, a shard, an edge. Only this file knows their interfaces."""
+"""Where a day can be played: a process, a service, a shard, an edge. Only this file knows their interfaces."""
 
+import hashlib
+import itertools
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
+import httpx
 import pytest
-from surefoot.records_of_leases import edge_chain
 
 from surefoot.audit import audit, audit_shards
-from surefoot.client import Client
-from surefoot.edge import Edge, GuardEdge
-from surefoot.experiment import Experiment, create_shared
+from surefoot.client import Client, RemoteHub, ServiceError
+from surefoot.experiment import Experiment, coins, create_shared
 from surefoot.experiment.export import pair_rounds, row_rounds
 from surefoot.journal import open_journal
-from surefoot.policies import guard
 from surefoot.policies.by_name import make_policy
-from surefoot.service import edge_leases
+from surefoot.rounds.events import edge_chain
+from surefoot.service import edges
 from surefoot.service.settings import Settings
-from tests.edge.edges import new_keys, options_of
 from tests.service.servers import running
+from tests.sharing.edges import new_keys, options_of
 
 STATUS = (
     "rounds", "learner_rounds", "baseline_rounds", "held_rounds", "allowed_share", "floor", "margin", "worst_margin",
-    "worst_round", "pending", "waiting", "rewards", "learned", "abandoned", "voided", "total_reward", "estimated_reward",
-    "estimated_baseline", "refused", "is_refuted", "debt",
+    "worst_round", "pending", "waiting", "rewards", "learned", "abandoned", "voided", "total_reward",
+    "estimated_reward", "estimated_baseline", "refused", "is_refuted", "debt",
 )  # fmt: skip
 TALLY = ("decisions", "learner", "rewards", "learned", "abandoned", "voided", "is_refuted")
 NAME = "shop"
@@ -33,11 +35,16 @@ NAME = "shop"
 
 @contextmanager
 def seeded_coins(seed: int) -> Iterator[None]:
-    """Coins that fall the same in every run, wherever they are drawn."""
-    rng = np.random.default_rng(seed)
+    """Coins that fall the same in every run, wherever they are drawn: their secrets follow from a seed."""
+    numbers = itertools.count()
+
+    def secret(*words: Any) -> bytes:
+        return hashlib.sha256(f"{seed} {words[-1]}".encode()).digest()
+
+    drawn = SimpleNamespace(token_bytes=lambda _: secret(next(numbers)), token_hex=secrets.token_hex)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(guard, "draw_coin", lambda *_: float(rng.random()))
-        patched.setattr(edge_leases, "coins_secret", lambda *_: bytes([seed]) * 32)
+        patched.setattr(coins, "secrets", drawn)
+        patched.setattr(edges, "coin_secret", secret)
         yield
 
 
@@ -64,8 +71,10 @@ def answer_of(made: Any) -> dict[str, Any]:
 def status_of(status: Any) -> dict[str, Any]:
     told = {name: getattr(status, name) for name in STATUS}
     if status.guard is not None:
-        told |= {"share": status.guard.share, "allowed": status.guard.allowed, "banks": status.guard.banks}
-        told |= {"lifts": status.guard.lift_intervals}
+        metrics = status.guard.metrics.items()
+        told |= {"share": status.guard.share, "allowed": status.guard.allowed}
+        told |= {"banks": {name: one.bank for name, one in metrics}}
+        told |= {"lifts": {name: [one.lift_low, one.lift_high] for name, one in metrics}}
     return told
 
 
@@ -156,14 +165,17 @@ class Shard(Process):
 
     def renew(self) -> None:
         self.clock.now += 0.1
-        self.other.renew()
-        self.shop.renew()
+        for shop in (self.other, self.shop):
+            assert shop.leases is not None
+            shop.leases.renew()
 
     def end(self) -> dict[str, Any]:
         self.renew()
         report = audit_shards(self.hub, NAME, self.journals)
         verdict = {"hub": verdict_of(report.hub), **{name: verdict_of(one) for name, one in report.shards.items()}}
-        pot = self.shop.coordinator(lambda it: it.pot if self.is_guard else it.proved)
+        assert self.shop.leases is not None
+        coordinator = self.shop.leases.hub.look(lambda state, _: state.coordinator)
+        pot = coordinator.pot.totals() if self.is_guard else coordinator.pot.proved
         told = {"status": status_of(self.shop.status()), "pot": pot, "audit": verdict}
         return {**told, "decisions": rows_of(self.journals["own"], NAME, self.is_guard)}
 
@@ -179,8 +191,6 @@ class Served:
         self.post("/v1/experiments", body)
 
     def post(self, path: str, body: Any, method: str = "POST") -> Any:
-        import httpx
-
         answer = httpx.request(method, self.address + path, json=body, trust_env=False, timeout=60)
         assert answer.status_code < 300, answer.text
         return answer.json()
@@ -211,18 +221,14 @@ class Served:
         return self.client.reward(NAME, decision_id, value).refused
 
     def abandon(self, decision_id: str) -> Any:
-        from surefoot.client import ServiceError
-
         try:
             return self.client.abandon(NAME, decision_id, reason="lost") is not None
         except ServiceError as error:
             return error.status
 
     def void(self, decision_id: str) -> Any:
-        from surefoot.client import ServiceError
-
         try:
-            return self.client.void(NAME, decision_id, reason="late").is_moved
+            return not self.client.void(NAME, decision_id, reason="late").is_repeat
         except ServiceError as error:
             return error.status
 
@@ -242,7 +248,7 @@ class Served:
             return {**told, "decisions": rows_of(journal, NAME, self.is_guard)}
 
 
-class AtEdge:
+class AtEdge(Process):
     """An app's own shard under a signed lease."""
 
     def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
@@ -252,51 +258,39 @@ class AtEdge:
         self.address = self.stack.enter_context(running(Settings(**options)))
         told = shared(policy, settings)
         body = {"name": NAME, "policy": policy, "settings": told, "mode": "guarded", "ledger": "sharded"}
-        import httpx
-
         answer = httpx.post(self.address + "/v1/experiments", json=body, trust_env=False, timeout=60)
         assert answer.status_code == 201, answer.text
         self.start()
 
     def start(self) -> None:
-        told: dict[str, Any] = {
-            "log": self.folder / "till.log",
-            "key": self.folder / "head.pub",
-            "in_background": False,
-        }
-        kind: Any = GuardEdge if self.is_guard else Edge
-        self.edge = kind(self.address, experiment=NAME, shard="till", every=10**9, **told)
+        self.journal = open_journal(f"file:{self.folder}/till.log", sync=False)
+        self.hub = RemoteHub(self.address, key=self.folder / "head.pub")
+        told: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False}
+        self.shop = Experiment.join(self.hub, NAME, self.journal, shard="till", **told)
+        assert self.shop.leases is not None
+        self.shop.leases.look_after = lambda: None  # type: ignore[method-assign]  # leases last until they are renewed
 
     def tick(self) -> None:
         """Nothing: clocks are the system's."""
-
-    def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
-        if self.is_guard:
-            return answer_of(self.edge.decide(**request, decision_id=decision_id))
-        return answer_of(self.edge.decide(request["rows"], baseline=0, decision_id=decision_id))
-
-    def reward(self, decision_id: str, value: Any) -> Any:
-        return self.edge.reward(decision_id, value).refused
-
-    def abandon(self, decision_id: str) -> Any:
-        return self.edge.abandon(decision_id)
-
-    def void(self, decision_id: str) -> Any:
-        return self.edge.void(decision_id) if not self.is_guard else None
 
     def set_mode(self, mode: str) -> None:
         """Nothing: a mode comes with a lease, when the server's own shard has renewed its."""
 
     def renew(self) -> None:
-        self.edge.renew()
+        assert self.shop.leases is not None
+        self.shop.leases.renew()
+
+    def stop(self) -> None:
+        self.hub.close()
+        self.journal.close()
 
     def restart(self) -> None:
-        self.edge.close()
+        self.stop()
         self.start()
 
     def end(self) -> dict[str, Any]:
-        self.edge.renew()
-        self.edge.close()
+        self.renew()
+        self.stop()
         self.stack.close()
         with open_journal(self.folder / "hub.db") as hub, open_journal(self.folder / "own.db") as own:
             report = audit_shards(hub, NAME, {"server": own})
