@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import surefoot
-from surefoot import Guard
+from surefoot import Guard, ceiling, floor
+from surefoot.audit import audit
 from surefoot.cli.commands import app
 from surefoot.errors import (
     ConfigError,
@@ -24,6 +25,7 @@ from surefoot.errors import (
 )
 from surefoot.experiment import Answer, AsyncExperiment, Experiment
 from surefoot.experiment.export import export as write_export
+from surefoot.experiment.export import pair_rounds
 from surefoot.experiment.state import first_state
 from surefoot.journal import Journal, open_journal
 from surefoot.replay import Columns, Declared, read_log, replay
@@ -254,6 +256,102 @@ def test_several_metrics_are_named() -> None:
         shop.reward("1", 0.9)
     with pytest.raises(InputError, match="must name its metrics"):
         shop.decide(**ASKED, prediction=0.4)
+
+
+SERVED = {"quality": floor(0, 1, alpha=0.3, reserve=9.0), "latency": ceiling(0, 2, alpha=0.4, reserve=9.0)}
+WINDOWS: dict[str, dict[str, Any]] = {"none": {}, "seconds": {"reward_window": 3600.0}, "rounds": {"settle_after": 9}}
+
+
+def served(window: str, **more: Any) -> tuple[Journal, Experiment, Guard]:
+    """An experiment with two metrics, and a guard beside it that is told both at once."""
+    guard: dict[str, Any] = {"metrics": SERVED, "delta": 0.2, "seed": 3, "ramp": "gate"}
+    if window == "rounds":
+        guard |= WINDOWS[window]
+    settings = WINDOWS[window] if window == "seconds" else {}
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", Guard(**guard), mode="guarded", clock=Clock(), **settings, **more)
+    return journal, shop, Guard(**shop.settings.settings)
+
+
+def close(shop: Experiment, twin: Guard) -> None:
+    """Let every window pass."""
+    shop.clock.now += 3600.0  # type: ignore[attr-defined]
+    shop.close_windows()
+    if twin.settings["settle_after"] is not None:
+        for _ in range(9):
+            shop.decide(baseline="big", proposal="big")
+            twin.decide(baseline="big", proposal="big")
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_metrics_that_come_one_by_one_are_one_learning(window: str, sealed: bool) -> None:
+    journal, shop, twin = served(window, sealed=sealed)
+    for number in range(8):
+        shop.decide(**ASKED, decision_id=str(number))
+        twin.decide(**ASKED)
+    for number in range(8):
+        assert shop.reward(str(number), {"latency": 0.25 * number}).is_accepted
+        assert (shop.status().learned, shop.status().pending) == (0, 8)
+    assert bits(Experiment.open(journal, "shop", clock=shop.clock)) == bits(shop)
+    shop.snapshot()
+    shop = Experiment.open(journal, "shop", clock=shop.clock)
+    again, other = shop.reward("5", {"latency": 1.25}), shop.reward("5", {"latency": 1.0, "quality": 0.5})
+    assert (again.is_repeat, other.refused) == (True, "conflict")
+    for number in reversed(range(8)):  # each with a metric that was told before
+        assert not shop.reward(str(number), {"quality": 0.125 * number, "latency": 0.25 * number}).is_repeat
+        twin.observe(number + 1, {"quality": 0.125 * number, "latency": 0.25 * number})
+    close(shop, twin)
+    assert (shop.policy_state()["banks"] == twin.state()["banks"]).all()
+    assert shop.status().rewards == 16
+    assert shop.reward("5", {"latency": 1.25}).is_repeat
+    assert shop.reward("5", {"quality": 0.5}).refused == "conflict"
+    assert bits(Experiment.open(journal, "shop", clock=shop.clock)) == bits(shop)
+    assert replayed(journal) == pack(shop.policy_state())
+    assert audit(journal, "shop").is_clean
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_metric_that_never_comes_counts_at_its_worst(window: str) -> None:
+    journal, shop, twin = served(window)
+    for name in "abc":
+        shop.decide(**ASKED, decision_id=name)
+        twin.decide(**ASKED)
+    for name in "ab":
+        shop.reward(name, {"latency": 0.5})
+    shop.reward("c", {"latency": 0.5, "quality": 1.0})
+    if window == "none":  # it would hold up all others for ever
+        assert shop.status().held_up_by == "a"
+        assert [shop.abandon("a", reason="lost"), shop.abandon("a"), shop.abandon("b")] == [True, False, True]
+        assert shop.reward("a", {"quality": 0.5}).refused == "abandoned"
+    elif window == "seconds":
+        with pytest.raises(DecisionSettledError):
+            shop.abandon("a")
+    for round_ in (1, 2):
+        twin.observe(round_, {"latency": 0.5})
+    twin.observe(3, {"latency": 0.5, "quality": 1.0})
+    close(shop, twin)
+    if window != "none":
+        assert shop.reward("a", {"quality": 0.5}).refused == "too_late"
+    # A window of rounds books them later, between rounds whose bets rest on the bank: the audit knows how.
+    assert window == "rounds" or (shop.policy_state()["banks"] == twin.state()["banks"]).all()
+    assert twin.booked.means(is_learner=False) == twin.from_state(shop.policy_state()).booked.means(is_learner=False)
+    assert replayed(journal) == pack(shop.policy_state())
+    report = audit(journal, "shop")
+    assert report.is_clean, list(report.findings)
+    rewards = [row["rewards"] for row in pair_rounds(journal, "shop")]
+    assert rewards[:3] == [{"latency": 0.5}, {"latency": 0.5}, {"latency": 0.5, "quality": 1.0}]
+
+
+def test_parts_of_one_decision_are_never_those_of_another() -> None:
+    _, shop, _ = served("none")
+    for name in ("a", "a.2", "2:a"):
+        shop.decide(**ASKED, decision_id=name)
+    for name in ("a.2", "2:a", "a"):
+        assert not shop.reward(name, {"latency": 0.5}).is_repeat
+    for name in ("a", "a.2", "2:a"):
+        assert not shop.reward(name, {"quality": 0.5}).is_repeat
+    assert (shop.status().rewards, shop.status().learned) == (6, 3)
 
 
 def test_the_status_says_share_banks_who_binds_and_the_lift() -> None:

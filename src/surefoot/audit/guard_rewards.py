@@ -162,7 +162,7 @@ class GuardRewards:
         came = entry.ids[reward.decision_id]
         parts = self._parts.get(reward.decision_id, 0)
         self._parts[reward.decision_id] = parts + 1
-        if event.key != f"r:{reward.decision_id}" + (f".{parts + 1}" if parts else ""):
+        if event.key != events.reward_key(reward.decision_id, parts):
             self._findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
         came |= values
         self._take(entry, came)
@@ -244,17 +244,19 @@ class GuardRewards:
             self._findings.add(event.number, "refused", text)
 
     def abandon(self, event: Event, abandoned: events.Abandoned) -> None:
-        """A round that is settled without its reward, at its worst; one that has come must not be dropped."""
+        """A round that is settled without its reward, at its worst; what has come of it must not be dropped."""
         entry = self._by_id.get(abandoned.decision_id)
-        if entry is None or entry.ids[abandoned.decision_id]:
+        came = {} if entry is None else entry.ids[abandoned.decision_id]
+        # Without a window and a unit, a round that is open after a reward waits for further metrics.
+        if entry is None or (came and (self._window is not None or entry.came is not None)):
             text = f"{abandoned.decision_id!r} was abandoned, but it is not without a reward"
             self._findings.add(event.number, "abandoned", text)
             return
-        if event.key != f"r:{abandoned.decision_id}":
+        if event.key != events.reward_key(abandoned.decision_id, self._parts.get(abandoned.decision_id, 0)):
             self._findings.add(event.number, "key", f"the key of this event is {event.key!r}")
         self._abandoned.add(abandoned.decision_id)
         self._tally.abandoned += 1
-        self._settle(entry, self._worst)
+        self._settle(entry, self._scaled(came) if came else self._worst)
 
     def void(self, event: Event, voided: events.Voided) -> None:
         """What was really played, said before its reward had come; coin, share and side stay (intention to treat)."""

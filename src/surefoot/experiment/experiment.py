@@ -500,6 +500,8 @@ class Experiment:
     def abandon(self, decision_id: str, *, reason: str = "", by: str = "") -> bool:
         """Settle a decision without its reward, so that no other reward waits for it.
 
+        Of several metrics that come one by one, those that came count, and the rest of a guard's at its worst.
+
         Valid only if nothing has influenced this call that the round's reward, or the reward of a round decided after
         it, can have influenced.
 

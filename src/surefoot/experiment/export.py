@@ -371,7 +371,9 @@ class _PairRow:
             needed = [name for name, metric in self._metrics.items() if metric.default is None]
             self.is_closed = any(all(name in one for name in needed) for one in self._rewards.values())
         self.row["is_settled"] = self.is_closed or self.is_lost
-        if self.is_closed and not self.is_lost:
+        # Of metrics that came one by one, those count that came before the rest was given up.
+        has_part = self.is_lost and bool(self._rewards) and not self._is_unit
+        if has_part or (self.is_closed and not self.is_lost):
             booked = {name: self._booked(name) for name in self._metrics}
             self.row["rewards"] = {name: value for name, value in booked.items() if not math.isnan(value)}
         return self.row

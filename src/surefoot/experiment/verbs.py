@@ -213,21 +213,23 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
         ref = reference(decision)
         waiting = None if windows is None else windows.find(ref)
     # Asked before the window: who repeats an accepted reward has only lost the receipt.
-    parts = 0
+    parts, new = 0, values
     if waiting is None or waiting.values is not None:
         accepted = _accepted(view, ref)
-        if accepted and accepted[0].kind == events.ABANDONED:
+        if accepted and accepted[-1].kind == events.ABANDONED:
             return _refuse(turn, decision_id, values, value, "abandoned", ref)
         known = _known(accepted)
-        if known.keys() & values.keys():
+        new = {name: one for name, one in values.items() if name not in known}
+        if len(new) < len(values):
             # A window holds the corrected value, but a caller's retry may still say the first one.
             corrected = view.find(f"x:{ref}")
-            right = {} if corrected is None else known | decode(corrected, Corrected).values
-            for event, said in ((accepted[-1], known), (corrected, right)):
-                if event is not None and all(said.get(name) == one for name, one in values.items()):
-                    head = EventHead(*event.head)
-                    return Receipt(decision_id=decision_id, value=value, is_repeat=True, head=head)
-            return _refuse(turn, decision_id, values, value, "conflict", ref)
+            right = known if corrected is None else known | decode(corrected, Corrected).values
+            told = ((accepted[-1], known), (corrected or accepted[-1], right))
+            same = [event for event, said in told if all(said.get(name, one) == one for name, one in values.items())]
+            if not same:
+                return _refuse(turn, decision_id, values, value, "conflict", ref)
+            if not new:
+                return Receipt(decision_id=decision_id, value=value, is_repeat=True, head=EventHead(*same[0].head))
         parts = len(accepted)
     if windows is not None:
         # One that is due may still be open: one transaction closes so many at most.
@@ -242,20 +244,19 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
         return _refuse(turn, decision_id, values, value, "too_late", ref)
     if not state.kind.accepts(state.policy, values):
         return _refuse(turn, decision_id, values, value, "out_of_range", ref)
-    record = Reward(decision_id=ref, values=dict(values))
-    event = turn.write(events.REWARD, record, f"r:{ref}" if parts == 0 else f"r:{ref}.{parts + 1}")
+    record = Reward(decision_id=ref, values=dict(new))
+    event = turn.write(events.REWARD, record, events.reward_key(ref, parts))
     state.rewarded(record, event.time, lambda: 0 if decision is None else round_number(decision))
     return Receipt(decision_id=decision_id, value=value, head=EventHead(*event.head))
 
 
 def _accepted(view: View, ref: str) -> list[Event]:
     """What settled a decision so far: its rewards, part by part, or the word that it was abandoned."""
-    first = view.find(f"r:{ref}")
-    if first is None:
-        return []
-    accepted = [first]
-    while first.kind == events.REWARD and (event := view.find(f"r:{ref}.{len(accepted) + 1}")) is not None:
+    accepted = list[Event]()
+    while (event := view.find(events.reward_key(ref, len(accepted)))) is not None:
         accepted.append(event)
+        if event.kind == events.ABANDONED:
+            break
     return accepted
 
 
@@ -284,23 +285,23 @@ def _refuse(
 
 
 def abandon(turn: Turn, decision_id: str, reason: str, by: str) -> bool | DecisionError:
-    """Settle a decision without its reward; false if it was abandoned before."""
+    """Settle a decision without its reward, or without the metrics that are still missing; false if it was before."""
     state = turn.state
     decision = find_decision(state.created, turn.transaction, decision_id)
     if decision is None:
         return DecisionError(f"A decision must exist to be abandoned, but none has the id {decision_id!r:.80}.")
     ref = reference(decision)
-    settled = turn.transaction.find(f"r:{ref}")
-    if settled is not None and settled.kind == events.ABANDONED:
+    accepted, of = _accepted(turn.transaction, ref), round_number(decision)
+    if accepted and accepted[-1].kind == events.ABANDONED:
         return False
-    if settled is not None or not _is_open(turn, ref, decision):
+    if (accepted and of not in state.policy.settlement.parts) or not _is_open(turn, ref, decision):
         return DecisionSettledError(
             f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
             "or its window has closed. Dropping a known reward would select the data by their values."
         )
     record = Abandoned(decision_id=ref, reason=reason, by=by)
-    turn.write(events.ABANDONED, record, f"r:{ref}")
-    state.abandoned(record, round_number(decision))
+    turn.write(events.ABANDONED, record, events.reward_key(ref, len(accepted)))
+    state.abandoned(record, of)
     return True
 
 
@@ -328,7 +329,7 @@ def correct(turn: Turn, decision_id: str, values: dict[str, float], reason: str,
         return DecisionError(f"A decision must exist to be corrected, but none has the id {decision_id!r:.80}.")
     ref = reference(decision)
     accepted, before = _accepted(view, ref), view.find(f"x:{ref}")
-    known = {} if not accepted or accepted[0].kind != events.REWARD else _known(accepted)
+    known = {} if not accepted or accepted[-1].kind != events.REWARD else _known(accepted)
     missing = [name for name in values if name not in known]
     if missing:
         return DecisionError(

@@ -286,6 +286,8 @@ class Guard(BasePolicy):
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward: it is booked at its worst, so losing bad news gains nothing.
 
+        Of metrics that come one by one, those that came count, and the rest is booked at its worst.
+
         Parameters
         ----------
         decision : GuardDecision or int
@@ -298,6 +300,9 @@ class Guard(BasePolicy):
         """
         round_ = round_of(decision, self.id)
         self._settlement.check_open(round_, self._rounds, "abandoned")
+        if (part := self._settlement.parts.pop(round_, None)) is not None:
+            self.observe(round_, part)
+            return
         if self.units.holds(round_):
             self.units.close(round_)
         self._settle(round_, (math.nan,) * len(self._metrics))

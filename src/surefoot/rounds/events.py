@@ -6,10 +6,10 @@ catalogue  c:<digest>       `CatalogueRows`: rows that rounds refer to by their 
 round      d:<decision_id>  `Round`, a `RowsRound` or a `PairRound`; numbered from 1 in the order of their events
 visit      d:<decision_id>  `PairRound` without a certificate: another visit of an open unit, which keeps its side
 coins      -                `CoinBlock`: of a guard, what coins from here on follow from, hidden until later
-reward     r:<decision_id>  `Reward`, accepted; further metrics of the same decision under r:<decision_id>.2, .3, ...
+reward     r:<decision_id>  `Reward`, accepted; further metrics of the same decision under r2:, r3:, ...
 reward     -                `Reward`, refused, with its reason; it changes nothing
 settled    -                `Settled`: windows that have closed, oldest decision first
-abandoned  r:<decision_id>  `Abandoned`: the decision's reward will never be learned
+abandoned  r:<decision_id>  `Abandoned`: no reward of the decision will be learned, or none after those that came (r2:)
 voided     v:<decision_id>  `Voided`: the round was not played as decided, said before any reward of it had come
 corrected  x:<decision_id>  `Corrected`: the reward that counts in place of the accepted one, which was not learned yet
 confirmed  -                `Confirmed`: learner rounds that were played as decided
@@ -46,9 +46,9 @@ was played.
 
 What a guard's banks hold: every round whose actions differ, in the order of the decisions, each as soon as every
 earlier one is settled: by its accepted rewards (all metrics, or those without a default; with a window, by its entry
-in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more rounds were decided), by `abandoned` at
-its worst, or once `settle_after` more rounds were decided. A metric without a reward counts as its default where one
-was declared, and at its worst otherwise.
+in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more rounds were decided), by `abandoned`
+(what came counts), or once `settle_after` more rounds were decided. A metric without a reward counts as its default
+where one was declared, and at its worst otherwise; of a round that was abandoned with nothing, always at its worst.
 
 A guard's coins come in blocks, of at most `BLOCK` rounds each. Before the first of them is drawn, the chain holds the
 SHA-256 of a secret; the secret itself once the block is over. The coin of a round, which names its block's event, is
@@ -608,6 +608,15 @@ class Lost(Record):
     shard: str
     reason: str
     by: str = ""
+
+
+def reward_key(ref: str, parts: int) -> str:
+    """What the next reward of a decision is found by, after so many parts.
+
+    >>> reward_key("visit-1", 0), reward_key("visit-1", 1)
+    ('r:visit-1', 'r2:visit-1')
+    """
+    return f"r{parts + 1 if parts else ''}:{ref}"
 
 
 def edge_chain(name: str, shard: str) -> str:

@@ -485,8 +485,11 @@ class LeasedGuard(Guard):
         decision : GuardDecision or int
             The decision or the number of its round.
         """
+        round_ = round_of(decision, self._id)
+        has_part = round_ in self._settlement.parts
         super().abandon(decision)
-        self._settled.append((round_of(decision, self._id), None))
+        if not has_part:  # or else what came was observed, and is handed in
+            self._settled.append((round_, None))
 
     def _play(self, *args: Any) -> GuardDecision:
         decision = super()._play(*args)
