@@ -112,14 +112,21 @@ def test_a_window_of_rounds_closes_by_the_metrics_that_came(journal: Journal) ->
     assert len(set(banks)) == 3
 
 
-def test_whoever_knows_one_metric_can_neither_abandon_nor_void(journal: Journal) -> None:
-    models = create(journal, guard())
-    decide(models, "a")
-    models.reward("a", {"latency": 9.0})
-    with pytest.raises(DecisionSettledError):
-        models.abandon("a")
-    with pytest.raises(DecisionSettledError):
-        models.void("a", "other")
+def test_what_came_counts_in_a_round_that_is_abandoned(journal: Journal) -> None:
+    """Were it dropped, whoever knows one metric could choose by its value which rounds count."""
+    banks = set[bytes]()
+    for place, sent in ((journal, 9.0), (open_journal("memory:"), 1.0), (open_journal("memory:"), None)):
+        models = create(place, guard())
+        decide(models, "a")
+        if sent is not None:
+            models.reward("a", {"latency": sent})
+            with pytest.raises(DecisionSettledError):
+                models.void("a", "other")
+        assert models.abandon("a", reason="the quality was never measured")
+        assert (models.status().pending, models.reward("a", {"quality": 1.0}).refused) == (0, "abandoned")
+        assert audit(place, "models").is_clean
+        banks.add(models.policy_state()["banks"].tobytes())
+    assert len(banks) == 3
 
 
 def test_a_part_can_be_corrected_until_the_round_is_learned(journal: Journal) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import surefoot
-from surefoot.audit import audit, auditor
+from surefoot.audit import audit, rows_checks
 from surefoot.audit.declarations import read_linear
 from surefoot.client import Client, ServiceError
 from surefoot.errors import AssumptionError, ConfigError, InputError
@@ -98,7 +98,7 @@ def test_an_experiment_with_another_radius_than_it_declared_is_found_out(monkeyp
     for visitor in table().head(60).iter_rows(named=True):
         answer = shop.decide(context={"x": visitor["x"], "plan": visitor["plan"]}, baseline=visitor["today"])
         shop.reward(answer.decision_id, float(config.actions[answer.action] == visitor["size"]))
-    monkeypatch.setattr(auditor, "read_linear", lambda *given: replace(read_linear(*given), exploration=0.1))
+    monkeypatch.setattr(rows_checks, "read_linear", lambda *given: replace(read_linear(*given), exploration=0.1))
     assert {finding.what for finding in audit(journal, "shop").findings} == {"proposal"}
 
 
