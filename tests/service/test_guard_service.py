@@ -7,6 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from surefoot.audit import audit
+from surefoot.client import Client
+from surefoot.journal import open_journal
 from surefoot.service.settings import Settings
 from tests.service.servers import ACTIONS, create, running
 
@@ -282,3 +285,22 @@ def test_a_guards_void_keeps_its_coin_and_takes_no_nesting_that_a_journal_cannot
     assert [found[name] for name in ("source", "share", "probability")] == [
         made[name] for name in ("source", "share", "probability")
     ]
+
+
+def test_coins_that_cannot_be_kept_are_the_servers_fault_and_the_shop_goes_on(tmp_path: Path) -> None:
+    settings, folder = Settings(database=str(tmp_path / "shop.journal")), tmp_path / "shop.journal.coins"
+    with running(settings) as address, httpx.Client(base_url=address, timeout=120, trust_env=False) as client:
+        create(client, "models", policy="Guard", settings={"alpha": 0.3, "delta": 0.2})
+        folder.write_text("in the way")
+        away = client.post(f"{MODELS}/decisions", json=ASKED)
+        assert (away.status_code, away.json()["type"]) == (503, "/problems/unavailable")
+        assert str(tmp_path) not in away.text
+        assert client.get(MODELS).json()["rounds"] == 0
+        with Client(address, timeout=0.3) as shop:
+            assert shop.decide("models", **ASKED, decision_id="alone").is_fallback
+            folder.unlink()
+            assert shop.flush(20)
+            assert not shop.later.refused
+        assert ask(client)["round"] == 2
+    with open_journal(settings.database) as journal:
+        assert audit(journal, "models").is_clean

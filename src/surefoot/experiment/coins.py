@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from surefoot.errors import ConfigError
+from surefoot.errors import JournalUnavailableError
 from surefoot.journal import Journal
 from surefoot.journal.address import beside, flush_folder
 from surefoot.policies.coin import coin_of
@@ -58,25 +58,30 @@ class SecretFile:
     def new(self, experiment: str) -> Secret:
         """A new secret, which is on the disk before anything follows from it."""
         secret = Secret(experiment, secrets.token_bytes(32))
-        self._kept.append(secret)
         if self._folder is not None:
             self._write(self._folder, secret)
+        self._kept.append(secret)
         return secret
 
     def _write(self, folder: Path, secret: Secret) -> None:
         try:
             if self._path is None:
                 folder.mkdir(mode=0o700, exist_ok=True)
-                self._path = folder / secrets.token_hex(8)
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+                path = folder / secrets.token_hex(8)
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
                 # For as long as the process lives: nobody else takes its blocks to be over.
                 fcntl.flock(self._file, fcntl.LOCK_EX)
-                flush_folder(self._path)
-            os.write(self._file, msgspec.json.encode(secret) + b"\n")
+                flush_folder(path)
+                self._path = path
+            # On a line of its own, whatever a full disk has left of the one before.
+            line = b"\n" + msgspec.json.encode(secret) + b"\n"
+            if os.write(self._file, line) < len(line):
+                raise OSError("the disk took a part of it")
             os.fsync(self._file)
         except OSError as error:
-            raise ConfigError(
-                f"The secrets of coins must be kept where their owner alone reads them, but {folder}: {error}."
+            raise JournalUnavailableError(
+                f"The secrets of coins must be kept where their owner alone reads them, but {folder}: {error}. "
+                "Nothing was decided: make room there, or name another folder (`secrets`)."
             ) from None
 
     def over(self, experiment: str, current: Secret | None) -> list[Secret]:
