@@ -10,7 +10,8 @@ then on, and leaves the disk when the file is written once more without it, and 
 of the machine's power. Without, a transaction is one write by the thread that calls: it takes microseconds, and
 survives the end of the process, but not of the machine's power.
 
-**One writer, one history.** The process that writes holds a lock on the file. Whoever spends from a lease by what the
+**One writer, one history.** The process that writes holds a lock on the file; a child that it forks shares the lock,
+and may not write. Whoever spends from a lease by what the
 file says must not spend it twice: from a copy, or from an earlier state of it. So the header names the file's inode,
 which a copy does not share. A mark beside the file, `<path>.mark`, says how far it has come, and whether it was open
 without `sync` when the machine was switched off. A file that is not as its last writer left it, or may lack what was
@@ -185,12 +186,14 @@ class FileJournal(MemoryJournal):
 
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """With `sync`, run `work` in the writing thread and share a flush; else run it here, and write it."""
+        self._log.refuse_fork()
         return super().transact(name, work) if self._group is None else self._group.transact(name, work, keys)
 
     def submit(
         self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
     ) -> "Future[T]":
         """With `sync`, run `work` in the writing thread; else in one of the executor's."""
+        self._log.refuse_fork()
         if self._group is None:
             return super().submit(name, work, executor=executor)
         return self._group.submit(name, work, keys)
@@ -235,6 +238,7 @@ class FileJournal(MemoryJournal):
     def _alone(self, call: Callable[[], T]) -> T:
         if self._read_only:
             raise JournalReadOnlyError(f"A journal must be open for writing, but {self.path} was opened to be read.")
+        self._log.refuse_fork()
         return super()._alone(call) if self._group is None else self._group.alone("", call)
 
     def _commit(self, group: list[Job]) -> None:
@@ -462,7 +466,7 @@ class LogFile:
     """The file, its lock, and the mark beside it; `size` is how much of it is whole and acknowledged."""
 
     def __init__(self, path: Path, *, read_only: bool = False, is_successor: bool = False) -> None:
-        self.path, self.size, self._end = path, START, START
+        self.path, self.size, self._end, self._process = path, START, START, os.getpid()
         self._read_only, self._is_writer, self._sync = read_only, False, False
         self._mark, self._file = -1, _open(path) if read_only else _open_locked(path)
         self._header = Header(*_identity(self._file), secrets.token_bytes(16))
@@ -484,6 +488,14 @@ class LogFile:
             raise JournalUnavailableError(f"{self.path}: {error}. It cannot be written.") from error
         self._is_writer, self._sync = True, sync
         return now.jump_since(last.clock)
+
+    def refuse_fork(self) -> None:
+        """Raise in a child that was forked after the file was opened: both would spend one lease."""
+        if os.getpid() != self._process:
+            raise JournalUnavailableError(
+                f"A file journal must be written by the process that opened it, but {self.path} was opened before a "
+                "fork. Open another one in the child, by a new name."
+            )
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Write a frame behind all that is acknowledged, and flush it with `sync`; where each entry begins."""
@@ -594,7 +606,7 @@ class LogFile:
     def close(self) -> None:
         """Close the files; after this process has written to them, with everything on the disk."""
         mark = self._read_mark()
-        if self._is_writer and mark is not None:
+        if self._is_writer and mark is not None and os.getpid() == self._process:
             with suppress(OSError):  # then the next process finds it as after a kill
                 os.fsync(self._file)
                 self._put_mark(mark._replace(is_volatile=False))
