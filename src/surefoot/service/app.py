@@ -17,7 +17,6 @@ from surefoot.errors import SurefootError
 from surefoot.experiment import Status
 from surefoot.service import page
 from surefoot.service.authorization import visit_of
-from surefoot.service.bodies import too_deep
 from surefoot.service.catalogues import Catalogues
 from surefoot.service.connections import Connections
 from surefoot.service.handlers import Handlers
@@ -27,6 +26,7 @@ from surefoot.service.middleware import Middleware, as_problem
 from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
+from surefoot.service.requests import too_deep
 from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, shards
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile

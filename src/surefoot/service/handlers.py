@@ -17,12 +17,11 @@ from surefoot.experiment.kinds import Ask
 from surefoot.rounds import Answer, Receipt
 from surefoot.service import requests
 from surefoot.service.authorization import RequestScope
-from surefoot.service.bodies import decoder, read_body
 from surefoot.service.catalogues import Catalogues, arguments_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import REFUSED, Problem, ProblemError, of_error, problem
 from surefoot.service.registry import OpenExperiment, Registry
-from surefoot.service.requests import RewardValue
+from surefoot.service.requests import RewardValue, decoder, read_body
 from surefoot.service.responses import Outcome, Outcomes
 from surefoot.service.tokens import Role
 

@@ -1,15 +1,20 @@
 """What callers send: the bodies of the API, with the rules that can be told without knowing the experiment."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
+from litestar import Request
 from msgspec import Meta
 
 from surefoot.experiment.creation import LONGEST_NAME, NAME_PATTERN, NAME_RULE
 from surefoot.experiment.reading import LONGEST_ID
 from surefoot.policies.by_name import PolicyName
 from surefoot.rounds.events import ModeName, Response
+from surefoot.service.problems import Fault, ProblemError
 
+T = TypeVar("T")
+_decoders: dict[type[Any], Callable[[bytes], Any]] = {}
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@=+~-]*$"
 Identifier: TypeAlias = Annotated[
     str,
@@ -270,3 +275,40 @@ class Acknowledge(Wire, kw_only=True):
     response: Response
     reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
     alarm_round: int | None = None
+
+
+def read_body(decode: Callable[[bytes], T], body: bytes) -> T:
+    """A body as its struct, or the problem that it is malformed."""
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        raise _malformed(error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProblemError("malformed", f"The body must be JSON: {error}.") from None
+    except RecursionError:
+        raise too_deep() from None
+
+
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """The decoder of a kind of body, which is made once."""
+    if kind not in _decoders:
+        _decoders[kind] = msgspec.json.Decoder(kind).decode
+    decode: Callable[[bytes], T] = _decoders[kind]
+    return decode
+
+
+async def body_of(request: Request[Any, Any, Any], kind: type[T]) -> T:
+    """The body of a request as its struct."""
+    return read_body(decoder(kind), await request.body())
+
+
+def too_deep() -> ProblemError:
+    """The answer to a body whose nesting would exhaust the stack."""
+    rule = "JSON must be nested less deeply"
+    return ProblemError("invalid", f"{rule}.", [Fault("body", rule)])
+
+
+def _malformed(error: msgspec.ValidationError) -> ProblemError:
+    rule, _, place = str(error).partition(" - at `")
+    field = place.rstrip("`").removeprefix("$").removeprefix(".") or "body"
+    return ProblemError("malformed", f"`{field}`: {rule}.", [Fault(field, rule)])

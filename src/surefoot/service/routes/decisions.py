@@ -8,9 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 from surefoot.rounds import Answer, Receipt
 from surefoot.service import requests
 from surefoot.service.authorization import RequestScope, visit_of
-from surefoot.service.bodies import body_of
 from surefoot.service.handlers import ROLE, Handlers
 from surefoot.service.registry import Registry
+from surefoot.service.requests import body_of
 from surefoot.service.responses import Confirmation, DecisionRead, Outcomes
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
 

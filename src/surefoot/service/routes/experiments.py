@@ -15,10 +15,10 @@ from surefoot.policies.by_name import make_policy
 from surefoot.rounds.events import Created
 from surefoot.service import requests, responses
 from surefoot.service.authorization import visit_of
-from surefoot.service.bodies import body_of
 from surefoot.service.catalogues import Catalogues, refuse_size
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.requests import body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
 
 TAGS = ["experiments"]

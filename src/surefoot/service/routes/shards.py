@@ -10,11 +10,10 @@ from litestar.params import PathParameter
 from surefoot.errors import DecisionError, InputError
 from surefoot.experiment import HubStatus
 from surefoot.service.authorization import visit_of
-from surefoot.service.bodies import body_of
 from surefoot.service.edges import Edges
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
-from surefoot.service.requests import LoseShard
+from surefoot.service.requests import LoseShard, body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
 from surefoot.service.shards import leases_of
 from surefoot.sharing.messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
