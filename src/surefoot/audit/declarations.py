@@ -21,7 +21,7 @@ GUARDS = ("Guard",)
 RATES = tuple(4.0 * 2.13**-i for i in range(12))
 REWARD = "reward"  # the name of the metric where there is but one
 WORDS = {"promise": ("mean", "played"), "ramp": ("auto", "free", "gate"), "goal": ("earn", "save")}
-MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that any version has taken; today it is 1e9
+MOST_RESOLVED = 1e9  # the largest ratio of a squared feature to the ridge
 RADII = ("paper", "logdet", "amm", "dual", "residual", *BY_LIKELIHOOD)
 CONSTRAINTS = ("cumulative", "stagewise", *AMOUNTS)
 _NEEDED = {
@@ -393,8 +393,9 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield f"{policy} proposes by its confidence set, but an `exploration` was declared"
     size: Any = settings.get("feature_bound")
     ridge: Any = settings.get("ridge", 1.0)
-    # A ridge of 0 or less is a finding of its own; here it must not raise.
-    if _is_number(size) and _is_number(ridge) and not size / math.sqrt(max(ridge, 1e-300)) <= math.sqrt(MOST_RESOLVED):
+    # A ridge of 0 or less is a finding of its own; here it must not raise. The default may lie exactly on the edge.
+    most = math.sqrt(MOST_RESOLVED) * (1 + 1e-9)
+    if _is_number(size) and _is_number(ridge) and not size / math.sqrt(max(ridge, 1e-300)) <= most:
         yield f"`feature_bound` must be resolved beside the ridge, but {size!r} was declared beside {ridge!r}"
     if settings.get("holdout") and misfit != 0.0:
         yield f"a `holdout` is watched without `misspecification`, but {misfit!r:.80} was declared"

@@ -55,9 +55,8 @@ class LearnedRewards:
         self._created, self._take_in, self._examine = created, take_in, examine
         self._findings, self._tally = findings, tally
         self._waiting: dict[str, PendingReward] = {}
-        self._order: deque[PendingReward] = (
-            deque()
-        )  # in the order of their decisions; without a window, those that teach
+        # In the order of their decisions; without a window, those that teach.
+        self._order: deque[PendingReward] = deque()
         self._by_round: dict[int, PendingReward] = {}  # where rounds expire
         self._settle_after: int | None = created.settings.get("settle_after")
         self._default = float(created.settings.get("default_reward") or 0.0)

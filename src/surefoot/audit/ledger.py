@@ -29,18 +29,8 @@ class AuditLedger:
     """The sums over all rounds so far; pending rounds are in it, their rewards are not."""
 
     def __init__(self, dim: int) -> None:
-        self._played, self._displaced, self._conserved = (
-            CompensatedSum((dim,)),
-            CompensatedSum((dim,)),
-            CompensatedSum((dim,)),
-        )
-        self._rewarded = CompensatedSum((dim,))
-        self.kept_low, self.kept_high, self.owed_low, self.owed_high = (
-            UnboundedSum(),
-            UnboundedSum(),
-            UnboundedSum(),
-            UnboundedSum(),
-        )
+        self._played, self._displaced, self._conserved, self._rewarded = (CompensatedSum((dim,)) for _ in range(4))
+        self.kept_low, self.kept_high, self.owed_low, self.owed_high = (UnboundedSum() for _ in range(4))
         self._received = UnboundedSum()
         self.learner_rounds = self.baseline_rounds = self.rewarded_rounds = 0
         self._first: Vector | None = None
