@@ -10,6 +10,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,12 +121,7 @@ def days() -> Iterator[tuple[str, Callable[[Path], Any]]]:
         for kind, (policy, settings) in KINDS.items():
             if kind == "arms" and place in ("shard", "edge"):
                 continue  # only SafeLUCB and Guard can be leased
-            yield (
-                f"{kind} {place}",
-                lambda folder, opens=opens, kind=kind, policy=policy, settings=settings: played(
-                    folder, opens, kind, policy, settings
-                ),
-            )
+            yield f"{kind} {place}", partial(played, opens=opens, kind=kind, policy=policy, settings=settings)
 
 
 def played(folder: Path, opens: Any, kind: str, policy: str, settings: dict[str, Any]) -> Any:

@@ -85,7 +85,7 @@ def verdict_of(report: Any) -> dict[str, Any]:
 def rows_of(journal: Any, name: str, is_guard: bool) -> list[Any]:
     """What the journal holds of every decision and its certificate."""
     if is_guard:
-        keys = ("round", "source", "share", "draw", "allowed", "binds", "margin", "rewards", "is_held")
+        keys: tuple[str, ...] = ("round", "source", "share", "draw", "allowed", "binds", "margin", "rewards", "is_held")
         return [[row.get(key) for key in keys] for row in pair_rounds(journal, name)]
     keys = ("round", "source", "action", "guaranteed", "required", "proposal", "reward", "is_held")
     return [[row.get(key) for key in keys] for row in row_rounds(journal, name)]

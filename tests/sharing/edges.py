@@ -105,7 +105,7 @@ class Shop:
     def journal_of(self, shard: str) -> Path:
         return self.folder / f"{shard}.log"
 
-    def opened(self, shard: str = "till", *, path: Path | None = None, way: Any = None, **extra: Any) -> Experiment:
+    def opened(self, shard: str = "till", *, path: Path | None = None, way: Any = None, **extra: Any) -> Any:
         """An edge, which renews its lease when it is told to."""
         told: dict[str, Any] = {"every": 10**6, "seconds": 1e6, "in_background": False, **extra}
         journal = open_journal(f"file:{path or self.journal_of(shard)}", sync=told.pop("sync", False))

@@ -11,7 +11,7 @@ import pytest
 import surefoot
 from surefoot.audit import SharedReport, audit_shards
 from surefoot.errors import JournalUnavailableError
-from surefoot.experiment import Experiment, coins, create_shared, kinds
+from surefoot.experiment import Experiment, create_shared, kinds
 from surefoot.journal import Journal
 from tests.sharing.shards import ALPHA, SETTINGS, World
 
@@ -150,5 +150,5 @@ class GuardWorld:
 def seeded_coins(patch: pytest.MonkeyPatch, seed: int) -> None:
     """Coins that fall the same in every run: their secrets and the ids of decisions follow from a seed."""
     rng, numbers = np.random.default_rng(seed), itertools.count()
-    patch.setattr(coins.secrets, "token_bytes", lambda size: rng.bytes(size))
+    patch.setattr("surefoot.experiment.coins.secrets.token_bytes", lambda size: rng.bytes(size))
     patch.setattr(kinds, "new_id", lambda: f"visit-{seed}-{next(numbers)}")

@@ -119,7 +119,7 @@ def outlast(hub: tuple[Proxy, str, str], outage: Outage, seconds: float) -> None
     with open_journal(through) as place, open_journal("memory:") as one, open_journal("memory:") as two:
         create_shared(place, "shop", surefoot.SafeLUCB(**told), mode="guarded", skew=5.0)
         journals = {"a": one, "b": two}
-        shops = [
+        shops: list[Any] = [
             Experiment.join(place, "shop", journal, shard=shard, every=40, seconds=0.2)
             for shard, journal in journals.items()
         ]

@@ -487,7 +487,7 @@ def test_a_killed_process_has_lost_nothing_that_it_answered(shop: Shop, life: st
             lines = list(itertools.islice(process.stdout, 120))
             process.kill()
             lines += process.stdout.read().splitlines()[:-1]
-        told |= dict(line.split() for line in lines)  # type: ignore[misc]
+        told |= dict(line.split() for line in lines)
     with shop.edge() as edge:
         for decision_id, source in told.items():
             assert edge.find(decision_id).source == source

@@ -7,7 +7,6 @@ import pytest
 
 from surefoot.client import ServiceError
 from surefoot.errors import AssumptionError
-from surefoot.journal import clock as clocks
 from tests.sharing.edges import Shop, chain_of, lease_of, play, visit, warmed
 from tests.sharing.experiments import findings
 
@@ -97,6 +96,6 @@ def test_a_restart_by_a_clock_that_was_set_does_not_put_the_expiry_off(
     with shop.edge() as again:
         assert abs(again.clock() - now()) < 0.5
         steady, late = time.clock_gettime, lease_of(again).expires - now() + 1.0
-        monkeypatch.setattr(clocks.time, "clock_gettime", lambda kind: steady(kind) + late)
+        monkeypatch.setattr(time, "clock_gettime", lambda kind: steady(kind) + late)
         answer = visit(again)
         assert (answer.source, answer.is_held) == ("baseline", True)

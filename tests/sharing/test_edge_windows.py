@@ -128,8 +128,12 @@ def test_windows_metrics_predictions_and_own_ids_of_a_guard_come_through(new_sho
     crash(edge)
     time.sleep(2 * WINDOW)
     with shop.edge() as again:
-        asked = {"baseline": ["old", 1], "proposal": {"new": 0}, "prediction": {"revenue": 0.7, "refunds": 0.2}}
-        assert again.decide(**asked, decision_id="visit-0").is_repeat
+        request: dict[str, Any] = {
+            "baseline": ["old", 1],
+            "proposal": {"new": 0},
+            "prediction": {"revenue": 0.7, "refunds": 0.2},
+        }
+        assert again.decide(**request, decision_id="visit-0").is_repeat
         assert again.reward("visit-0", {"revenue": 1.0}).refused == "too_late"
         again.leases.renew()
         assert again.status().pending == 0

@@ -18,6 +18,7 @@ from surefoot.safety.facts import Linear
 from surefoot.sharing import hub as hub_module
 from surefoot.sharing.coordinator import Coordinator
 from surefoot.sharing.hub import Hub, HubState, SharedMode
+from surefoot.sharing.pots import RowsPot
 from tests.sharing.experiments import Fleet, GuardFleet, GuardWorld, at, play
 from tests.sharing.shards import Shard, World, new_coordinator
 
@@ -206,6 +207,8 @@ def test_a_coordinator_goes_on_from_its_state_whatever_waits() -> None:
     alarmed.policy.report_breach("reward", "a test")
     again = Coordinator.from_state(coordinator.state())
     assert state_of(again) == state_of(coordinator)
+    assert isinstance(again.pot, RowsPot)
+    assert isinstance(coordinator.pot, RowsPot)
     assert again.pot.proof.value <= coordinator.pot.proof.value
     given = alarmed.hand_in(42.0)
     leases = [one.take(given, now=42.0)[0] for one in (again, coordinator)]

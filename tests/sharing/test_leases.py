@@ -11,7 +11,7 @@ import surefoot
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.sharing.coordinator import Coordinator
-from surefoot.sharing.pots import recall_row
+from surefoot.sharing.pots import RowsPot, recall_row
 from tests.sharing.shards import ALPHA, BOUNDED, SETTINGS, Shard, World, leave, new_coordinator
 
 every_set = pytest.mark.parametrize("settings", [{}, {"radius": "dual"}, BOUNDED], ids=["amm", "dual", "best"])
@@ -52,6 +52,7 @@ def test_leases_never_add_up_to_more_than_is_proved_and_the_proof_is_below_the_t
             played = [(made.played if made.is_learner else made.displaced, made.displaced) for made in given.rounds]
             true += sum(float(world.theta @ (np.array(x) - (1 - ALPHA) * np.array(b))) for x, b in played)
             assert given.level <= float(np.array(given.question) @ world.theta) + 1e-9
+            assert isinstance(coordinator.pot, RowsPot)
             surefoot.check(coordinator.pot.proof)
             assert coordinator.pot.proved <= true + 1e-9
             # Of sums around 0 rounding leaves a little less.

@@ -24,7 +24,7 @@ def new_fleet(folder: Path, place: Journal) -> Fleet:
     return Fleet(folder, place, constraint=RESERVE)
 
 
-def joined(fleet: Fleet, own: Journal, shard: str = "a", at: Journal | None = None) -> Experiment:
+def joined(fleet: Fleet, own: Journal, shard: str = "a", at: Journal | None = None) -> Any:
     told: dict[str, Any] = {"seconds": 1e9, "every": 10**6, "clock": fleet.clock, "in_background": False}
     return Experiment.join(at or fleet.hub, "shop", own, shard=shard, **told)
 

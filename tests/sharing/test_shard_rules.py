@@ -192,7 +192,7 @@ def test_a_reward_that_goes_on_at_once_is_not_corrected(tmp_path: Path, hub: Jou
 def test_a_reward_whose_window_is_open_is_corrected_before_it_is_handed_in(hub: Journal) -> None:
     now, own = [1000.0], surefoot.open_journal("memory:")
     create_shared(hub, "shop", surefoot.SafeLUCB(**SETTINGS), reward_window=60.0, clock=lambda: now[0])
-    shop = Experiment.join(hub, "shop", own, shard="a", in_background=False, clock=lambda: now[0])
+    shop: Any = Experiment.join(hub, "shop", own, shard="a", in_background=False, clock=lambda: now[0])
     shop.decide(World(np.random.default_rng(1)).rows, baseline=3, decision_id="x")
     assert shop.reward("x", 0.9).is_accepted
     assert shop.correct("x", 0.2, reason="measured wrongly")

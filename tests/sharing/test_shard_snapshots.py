@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import JournalUnavailableError
-from surefoot.experiment import Experiment, snapshots
+from surefoot.experiment import snapshots
 from surefoot.experiment.snapshots import caught_up, differing, freeze, rebuild
 from surefoot.experiment.state import State, first_state
 from surefoot.journal import Journal
@@ -34,9 +34,8 @@ class Shop:
         self.world: Any = GuardWorld(3) if self.is_guard else World(np.random.default_rng(3))
         self.joined = self.open()
 
-    def open(self) -> Experiment:
-        joined: Experiment = self.fleet.join("a", snapshot_every=EVERY)
-        return joined
+    def open(self) -> Any:
+        return self.fleet.join("a", snapshot_every=EVERY)
 
     def play(self, rounds: int) -> None:
         self.world.play(self.joined, rounds) if self.is_guard else play(self.world, self.joined, rounds)
@@ -116,7 +115,7 @@ def test_a_snapshot_that_is_damaged_is_passed_over_and_one_that_lies_is_found(sh
     quick, _ = shop.states()
     assert freeze(quick) == before
     shop.joined.snapshot()
-    shard: Any = shop.joined.known_state.shard  # type: ignore[union-attr]
+    shard: Any = shop.joined.known_state.shard
     shard.since = shard.since[:-1] if shard.since else []
     shard.lease = msgspec.structs.replace(shard.lease, number=shard.lease.number + 1)
     shop.joined.snapshot()

@@ -11,6 +11,7 @@ import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import DecisionError
 from surefoot.policies.base_policy import BasePolicy
+from surefoot.sharing.pots import RowsPot
 from tests.experiment.tampering import Row
 from tests.sharing.experiments import RESERVE, Fleet, findings, of_shard, play
 from tests.sharing.forgery import forge
@@ -42,6 +43,7 @@ def test_what_is_proved_of_all_rounds_stays_true_whatever_was_moved(settings: di
             given = shard.hand_in(moment)
             assert float(world.theta @ np.array(given.question)) >= given.level
             shard.renew(coordinator.take(given, now=moment))
+            assert isinstance(coordinator.pot, RowsPot)
             (total,), (leased,) = coordinator.pot.totals(), coordinator.leased
             assert coordinator.pot.proved <= true + 1e-9
             assert leased <= max(total, leased - shard.amount)

@@ -13,7 +13,8 @@ from surefoot.journal import Journal
 from surefoot.sharing import hub as hub_module
 from surefoot.sharing.coordinator import Coordinator
 from surefoot.sharing.pots import PairPot
-from tests.sharing.experiments import ALPHA, GUARD, NAME, Away, GuardFleet, GuardWorld, at, findings, seeded_coins
+from tests.sharing.experiments import GUARD, NAME, Away, GuardFleet, GuardWorld, at, findings, seeded_coins
+from tests.sharing.shards import ALPHA
 
 RESERVE = GUARD["reserve"]
 
@@ -42,7 +43,7 @@ def test_shards_earn_together_and_no_lease_is_more_than_the_bank(tmp_path: Path,
     assert 0.0 < leased[0] <= pot[0]
     assert pot[0] > RESERVE + 10.0  # the proposal earned it
     assert world.least >= -RESERVE
-    assert shops[0].status().guard.allowed > 0.9  # type: ignore[union-attr]
+    assert shops[0].status().guard.allowed > 0.9
     assert findings(fleet.audit()) == []
     fleet.close()
 
@@ -65,7 +66,7 @@ def test_a_shard_that_is_opened_again_goes_on_under_what_is_left_of_its_lease(fl
     open_, before = shop.decide(baseline="old", proposal="new"), shop.status()
     again = fleet.join("a", every=1000)
     assert again.status().guard == before.guard
-    assert 0.0 < again.status().guard.metrics["reward"].bank < 2.0  # type: ignore[union-attr]
+    assert 0.0 < again.status().guard.metrics["reward"].bank < 2.0
     assert again.find(open_.decision_id).action == open_.action
     assert again.reward(open_.decision_id, 1.0).is_accepted
     again.leases.renew()

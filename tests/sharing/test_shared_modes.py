@@ -239,7 +239,7 @@ def test_what_no_experiment_does_is_refused_and_changes_nothing(tmp_path: Path, 
     a = fleet.join("a", every=1000)
     for mode in ("shadow", "asleep"):
         with pytest.raises(ModeError):
-            a.set_mode(mode)  # type: ignore[arg-type]
+            a.set_mode(mode)
     assert source(world, a) == "learner"
     assert "mode" not in [event.kind for event in hub.read("shop")]
     fleet.close()
