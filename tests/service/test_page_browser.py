@@ -210,7 +210,12 @@ def point(rounds: int, lift: dict[str, Any] = LIFT, **more: Any) -> dict[str, An
         # What was proved stays said, and what is so now beside it.
         ({}, [point(7)], "yes", "It pays: proved at decision 7."),
         ({}, [point(7)], "yes", "between 0.01 less and 0.2 more per decision than today's choice. 95% sure, however"),
-        ({}, [point(7)], "yes", "By itself that would not prove it. When that was first proved, Sep 13, 2020, "),
+        (
+            {},
+            [point(7)],
+            "yes",
+            "That alone would not prove it; what was proved stands. When that was first proved, Sep 13, 2020, ",
+        ),
         ({}, [point(7)], "yes", ": 0.05 to 0.2 more per decision."),
         ({}, [point(7), point(9, LOSS)], "no", "It does not pay: proved at decision 9."),
         ({"lift": LOSS}, [point(7)], "yes", "It pays: proved at decision 7."),

@@ -2,7 +2,7 @@
 
 import { drawBank } from "./guard_chart.js";
 import { PER_PROPOSAL, liftTile } from "./lift.js";
-import { count, element, exactly, number, percent, precisely } from "./words.js";
+import { amount, count, element, exactly, number, percent, precisely } from "./words.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const LONGEST_ACTION = 120;
@@ -50,7 +50,7 @@ export function tiles(status, recentShare, tile) {
     liftTile(status, tile),
     tile("Share of the learner", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
     tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start${wherever(status)}`),
-    tile(`Bank of ${guard.binds}`, number(guard.metrics[guard.binds].bank), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
+    tile(`Bank of ${guard.binds}`, amount(guard.metrics[guard.binds].bank, status.reward_unit), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
     tile("Rewards pending", count(status.pending), waits),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's, ${count(status.baseline_rounds)} the baseline's`),
   ];

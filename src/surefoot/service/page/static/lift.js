@@ -24,7 +24,7 @@ export function liftLine(standing, proved) {
   if (!first) return line("open", isOneOf(guard) ? `Not known yet of ${lift.metric}.` : "Not known yet.", now);
   const answer = answerOf(first.lift), isSo = answerOf(lift) === answer;
   const then = `When that was first proved, ${latest(first.time)}: ${range(first)}.`;
-  return line(answer, `${ANSWERS[answer]}: proved at decision ${count(first.rounds)}.`, isSo ? now : `${now} By itself that would not prove it.`, then);
+  return line(answer, `${ANSWERS[answer]}: proved at decision ${count(first.rounds)}.`, isSo ? now : `${now} That alone would not prove it; what was proved stands.`, then);
 }
 
 const isOneOf = (guard) => Object.keys(guard?.metrics ?? {}).length > 1; // metrics, of which the first floor is asked about

@@ -10,7 +10,7 @@ import { recall, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
 import { riskLine } from "./risk.js";
 import { SHARED_WORDS, isAway, showShards, withoutSums } from "./shards.js";
-import { $, $set, clock, count, element, number, precisely, when } from "./words.js";
+import { $, $set, amount, clock, count, element, number, precisely, when } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
@@ -335,7 +335,7 @@ function slide(at) {
 }
 
 const bankLegend = (name, bank, binds) =>
-  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, number(bank)));
+  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, amount(bank, page.status.reward_unit)));
 
 const legend = (name, text, word = WORDS[name]) =>
   element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), word), element("dd", {}, text));
