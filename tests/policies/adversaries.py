@@ -104,7 +104,7 @@ class Served:
         named = {str(index): row.tolist() for index, row in enumerate(rows)}
         decision = self.client.decide(self.experiment, named, baseline="0", baseline_reward=known)
         assert not decision.is_fallback
-        return decision.decision_id, int(decision.action_id)
+        return decision.decision_id, int(decision.action)
 
     def reward(self, made: Any, value: float) -> None:
         assert self.client.reward(self.experiment, made, value).is_accepted
