@@ -11,6 +11,7 @@ import random
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from surefoot.rounds.events import PairRound, RowsRound
 from tests.experiment.worlds import safe_policy
 
 NAME, THREADS, SNAPSHOT_EVERY = "shop", 4, 60
-POLICIES = {"rows": safe_policy, "pair": lambda: Guard(alpha=0.4, delta=0.2, unit_window=40)}
+POLICIES: dict[str, Callable[[], Any]] = {
+    "rows": safe_policy,
+    "pair": lambda: Guard(alpha=0.4, delta=0.2, unit_window=40),
+}
 
 
 def request_of(decision_id: str, kind: str = "rows") -> dict[str, Any]:

@@ -140,7 +140,7 @@ def check(journal: Journal, notes: Notes, kind: str = "rows") -> None:
 
 def _enter(event: Event, notes: Notes, kind: str) -> None:
     if event.kind in (events.ROUND, events.VISIT):
-        record = decode(event, events.RowsRound if kind == "rows" else events.PairRound)
+        record: Any = decode(event, events.RowsRound if kind == "rows" else events.PairRound)
         assert record.decision_id not in notes.decisions
         notes.rounds += event.kind == events.ROUND
         assert event.kind == events.VISIT or record.round == notes.rounds

@@ -164,7 +164,7 @@ def test_what_was_asked_is_decided_even_if_the_array_is_filled_anew(tmp_path: Pa
                 await asyncio.sleep(0)
             rows[:] = 7.0
             answers = await asyncio.gather(*waiting)
-            rounds = [shop.experiment.round(answer.decision_id) for answer in answers]
+            rounds: list[Any] = [shop.experiment.round(answer.decision_id) for answer in answers]
             assert [one.request.features[1][1] for one in rounds] == [0.05 * n for n in range(10)]
             return pack(shop.experiment.policy_state())
 

@@ -32,8 +32,10 @@ def test_a_decision_is_in_the_journal_when_it_is_returned(journal: Journal, shop
     event = journal.find("shop", "d:visit")
     assert event is not None
     assert decode(event, events.RowsRound) == shop.round("visit")
+    assert answer.head is not None
     assert (answer.head.number, answer.head.hash) == event.head
     assert (answer.action, answer.source, answer.round, answer.mode) == (1, "learner", 1, "guarded")
+    assert answer.margin is not None
     assert answer.margin >= 0
     assert answer.explanation.startswith("Played the learner: action 1")
 

@@ -63,7 +63,8 @@ def test_the_chain_of_a_sealed_experiment_holds_nothing_of_anybody() -> None:
         assert SECRET.encode() not in held
         assert b"offer" not in held
         answer: Any = experiment.find(f"{SECRET}-visit-1")
-        assert (answer.decision_id, experiment.round(answer.decision_id).request.actions) == (
+        record: Any = experiment.round(answer.decision_id)
+        assert (answer.decision_id, record.request.actions) == (
             f"{SECRET}-visit-1",
             NAMES,
         )

@@ -74,6 +74,8 @@ def test_an_answer_has_the_action_its_source_and_its_honest_propensity() -> None
     answers = [shop.decide(**ASKED) for _ in range(40)]
     for answer in answers:
         is_learner = answer.source == "learner"
+        assert answer.share is not None
+        assert answer.margin is not None
         assert answer.action == (ASKED["proposal"] if is_learner else "big")
         assert answer.probability == (answer.share if is_learner else 1.0 - answer.share)
         draw = shop.round(answer.decision_id).draw
@@ -140,7 +142,7 @@ def test_a_fallback_is_the_baselines_and_never_the_learners() -> None:
     with pytest.raises(DecisionSettledError, match="its reward has come"):
         shop.book(**ASKED, decision_id=learner.decision_id)
     with pytest.raises(InputError, match="decision_id"):
-        shop.book(**ASKED)  # type: ignore[call-overload]
+        shop.book(**ASKED)
 
 
 def test_rewards_are_accepted_once_and_refused_with_a_reason() -> None:

@@ -51,7 +51,12 @@ def test_the_core_writes_a_round_as_its_record_is_written(
         return [event.payload for event in journal.read("shop")][1:]
 
     by_core, write = list[Any](), native.certificate_json
-    monkeypatch.setattr(native, "certificate_json", lambda *args: by_core.append(args) or write(*args))
+
+    def noted(*args: Any) -> Any:
+        by_core.append(args)
+        return write(*args)
+
+    monkeypatch.setattr(native, "certificate_json", noted)
     quick, count = payloads(), len(by_core)
     assert count > 20
     monkeypatch.setattr(kinds, "_evidence", lambda decision: None)

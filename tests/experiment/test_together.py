@@ -45,6 +45,7 @@ def one_ledger(journal: Journal) -> list[events.RowsRound]:
         if event.kind != events.ROUND:
             continue
         record = decode(event, events.RowsRound)
+        assert record.certificate.proof is not None
         asked = np.array(record.certificate.proof.question)
         np.testing.assert_allclose(asked, balance + booked(record, record.certificate.proposal, "learner"), atol=1e-9)
         if record.source == "learner":

@@ -236,7 +236,7 @@ def test_a_policy_of_ones_own_learns_what_was_played() -> None:
 
 def test_a_window_that_has_closed_cannot_be_voided() -> None:
     experiment, id_ = started(window=50.0)
-    experiment.clock.now += 51.0  # type: ignore[attr-defined]
+    experiment.clock.now += 51.0
     with pytest.raises(DecisionSettledError):
         experiment.void(id_)
 
