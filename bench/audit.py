@@ -26,7 +26,7 @@ def write(journal: Journal, name: str, decisions: int) -> None:
     experiment = Experiment.create(journal, name, policy, mode="guarded")
     for _ in range(decisions // BATCH):
         offered = [rng.uniform(0.0, 1.0, size=(ACTIONS, DIM)) for _ in range(BATCH)]
-        answers = experiment.decide_all([Question(features=rows, baseline=0) for rows in offered])
+        answers = experiment.decide_all([{"features": rows, "baseline": 0} for rows in offered])
         rewards = []
         for rows, answer in zip(offered, answers, strict=True):
             assert not isinstance(answer, surefoot.SurefootError)

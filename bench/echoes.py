@@ -3,13 +3,12 @@
 ROUTE is a route of the framework that parses and echoes a question. ECHO is the service itself where its handler does
 no more than that: the same path in and out. DURABLE is the same, and keeps every question before it answers, as plainly
 as it can be done: what waits together is appended to a file and flushed, or inserted into a table by one statement.
-WITHOUT_RECEIPTS is the service without receipts and commitments.
 """
 
 ROUTE = """
 import sys, uvicorn
 from litestar import Litestar, post
-from surefoot.service.request_models import Decide
+from surefoot.service.requests import Decide
 @post("/echo")
 async def echo(data: Decide) -> Decide:
     return data
@@ -18,14 +17,13 @@ uvicorn.run(Litestar([echo], openapi_config=None), port=int(sys.argv[1]), http="
 """
 _SERVICE = """
 import asyncio, os, sys
-from surefoot.service import request_models
 from surefoot.service.app import Service
-from surefoot.service.request_bodies import decoder, read_body
+from surefoot.service.requests import Decide, decoder, read_body
 from surefoot.service.server import Server, calm_collector, config_of
 from surefoot.service.settings import Settings
 settings = Settings(database=sys.argv[2], port=int(sys.argv[1]))
 service = Service(settings)
-read = decoder(request_models.Decide)
+read = decoder(Decide)
 """
 _RUN = """
 service.handlers.decide = echo
@@ -66,14 +64,3 @@ async def echo(name, body, visit):
     await done
     return 201, asked
 {_RUN}"""
-WITHOUT_RECEIPTS = """
-import sys
-from surefoot.experiment import sealing
-from surefoot.journal.private_text import PrivateText
-from surefoot.service import response_models
-from surefoot.service.server import serve
-from surefoot.service.settings import Settings
-response_models.event_head = lambda head: None
-sealing.new_salt, PrivateText.commitment = lambda: bytes(16), lambda self: "0" * 64
-serve(Settings(database=sys.argv[2], port=int(sys.argv[1])))
-"""

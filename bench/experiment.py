@@ -17,7 +17,7 @@ from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.rounds import events
-from surefoot.rounds.events import encode
+from surefoot.rounds.format import encode
 
 CALLERS, EVENTS, TAIL, PAGE = 32, 1_000_000, 2_000, 1_000
 NAME = "bench"
@@ -119,8 +119,8 @@ def slow_flushes(folder: Path) -> str:
 def visit(experiment: Experiment, rounds: int) -> None:
     """Decisions and their rewards, in batches."""
     for done in range(0, rounds, 100):
-        questions = [Question(ROWS[n % len(ROWS)], 0) for n in range(done, done + 100)]
-        answers = [answer for answer in experiment.decide_all(questions) if not isinstance(answer, Exception)]
+        requests = [{"features": ROWS[n % len(ROWS)], "baseline": 0} for n in range(done, done + 100)]
+        answers = [answer for answer in experiment.decide_all(requests) if not isinstance(answer, Exception)]
         experiment.reward_all([(answer.decision_id, 0.3) for answer in answers])
 
 
@@ -128,7 +128,7 @@ def refusals(transaction: Transaction) -> None:
     """A page of rewards of decisions that nobody made: the quickest events to write that are events all the same."""
     for _ in range(PAGE):
         name = f"nobody-{transaction.head.number}"
-        record = events.RewardRecord(decision_id=name, value=0.5, refused="unknown")
+        record = events.Reward(decision_id=name, values={events.METRIC: 0.5}, refused="unknown")
         transaction.append(events.REWARD, encode(record), time=time.time())
 
 

@@ -10,7 +10,7 @@ import surefoot
 from bench.experiment import ROWS, new_experiment
 from bench.timing import HEADER, Ratio, compare, seconds_per_round
 from surefoot.audit import audit
-from surefoot.experiment import Experiment
+from surefoot.experiment import Answer, Experiment
 from surefoot.journal import Journal, open_journal
 
 AUDITED, MEASURED, BATCH = 100_000, 20_000, 200
@@ -49,8 +49,8 @@ def write(journal: Journal, name: str, decisions: int) -> None:
     """An honest experiment, rewards a batch late."""
     rng, experiment = np.random.default_rng(1), new_guarded(journal, name)
     for _ in range(decisions // BATCH):
-        answers = experiment.decide_all([GuardQuestion("big-model", "small-model") for _ in range(BATCH)])
-        made = [answer for answer in answers if isinstance(answer)]
+        answers = experiment.decide_all([{"baseline": "big-model", "proposal": "small-model"}] * BATCH)
+        made = [answer for answer in answers if isinstance(answer, Answer)]
         means = [0.6 if answer.source == "learner" else 0.5 for answer in made]
         experiment.reward_all(
             [(answer.decision_id, float(rng.random() < mean)) for answer, mean in zip(made, means, strict=True)]

@@ -27,7 +27,7 @@ FASTER, MOST_TRANSACTIONS = 3.0, 0.01
 EVERY, WARM = 1000, 80
 ROWS = [np.abs(np.random.default_rng(seed).normal(size=(10, 4))) * 0.2 for seed in range(64)]
 REWARDS = [np.clip(rows @ [0.6, 0.3, 0.5, 0.4], 0.0, 1.0) for rows in ROWS]
-QUESTIONS = [Question(features=rows, baseline=0) for rows in ROWS]
+QUESTIONS = [{"features": rows, "baseline": 0} for rows in ROWS]
 PROPOSALS = [{"baseline": "old", "proposal": "new"}] * len(QUESTIONS)
 FORKS = multiprocessing.get_context("spawn")
 

@@ -26,14 +26,14 @@ import httpx
 import numpy as np
 from tests.journal.servers import new_database, running_server
 
-from bench.echoes import DURABLE, ECHO, ROUTE, WITHOUT_RECEIPTS
+from bench.echoes import DURABLE, ECHO, ROUTE
 from bench.load import Load, call, core_seconds, cores, family_core_seconds, request, send
 
 CONNECTIONS, COUNT, TURNS = 64, 2_000, 9
 CALLERS = (1, 32, 128)
 SERVERS, THEIRS = cores()
 BOTH = SERVERS | THEIRS
-BAR, BAR_SAME_PATH, BAR_RECEIPT = 0.5, 0.6, 0.05
+BAR, BAR_SAME_PATH = 0.5, 0.6
 SETTINGS = {
     "dim": 4,
     "alpha": 0.1,
@@ -202,31 +202,6 @@ def by_callers(title: str, servers: tuple[Running, Running, Running], callers: i
     return holds
 
 
-def cost_of_receipts(folder: Path) -> bool:
-    """Time on the server's core with receipts and commitments, without them, and where texts stay in the chain."""
-    callers = 32
-    bare = plain(WITHOUT_RECEIPTS, str(folder / "bare.journal"))
-    with service(str(folder / "sealed.journal")) as ours, bare as without:
-        for one in (ours, without):
-            create(one.port, "bench")
-        create(ours.port, "plain", sealed=False)
-        sides = ((ours, PATH), (without, PATH), (ours, "/v1/experiments/plain/decisions"))
-        for one, path in sides:
-            one.turn(path, callers, 500)
-        found = [[one.turn(path, callers, COUNT) for one, path in sides] for _ in range(2 * TURNS)]
-    turns = [[each for _, each in turn] for turn in found]
-    failed = sum(one.failed for turn in found for one, _ in turn)
-    cost, sealing = (statistics.median(turn[0] / turn[side] for turn in turns) - 1 for side in (1, 2))
-    took = [statistics.median(turn[side] for turn in turns) for side in range(3)]
-    holds = cost <= BAR_RECEIPT and not failed
-    print(
-        f"a decision with receipt and commitment: {took[0]:.0f} us of the core, without them: {took[1]:.0f} us; "
-        f"they cost {cost:.1%} (bar {BAR_RECEIPT:.0%})  {'holds' if holds else 'DOES NOT HOLD'}\n"
-        f"sealed, with texts in a table of their own, against a chain that holds them: {took[2]:.0f} us, {sealing:+.1%}"
-    )
-    return holds
-
-
 async def load_all(ports: list[int]) -> float:
     """Decisions a second of all servers together, each asked for an experiment of its own."""
     turns = [
@@ -271,7 +246,7 @@ def main() -> bool:
     """Print everything; true where every bar holds."""
     os.sched_setaffinity(0, THEIRS)
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        held = [part(Path(folder)) for part in (decisions_against_route, decisions_against_echo, cost_of_receipts)]
+        held = [part(Path(folder)) for part in (decisions_against_route, decisions_against_echo)]
     os.sched_setaffinity(0, BOTH)
     return servers_together() and all(held)
 

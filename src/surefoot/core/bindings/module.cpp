@@ -13,5 +13,4 @@ NB_MODULE(SUREFOOT_MODULE, module) {
   surefoot::bind_guard(module);
   surefoot::bind_drift(module);
   surefoot::bind_proofs(module);
-  surefoot::bind_offers(module);
 }

@@ -11,6 +11,5 @@ void bind_policies_in_any(nanobind::module_& module);
 void bind_guard(nanobind::module_& module);
 void bind_drift(const nanobind::module_& module);
 void bind_proofs(nanobind::module_& module);
-void bind_offers(nanobind::module_& module);
 
 }  // namespace surefoot
