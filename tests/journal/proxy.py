@@ -1,6 +1,6 @@
 """A wire between a journal and its server that can be cut, or fall silent, at the worst moment: around a commit."""
 
-import select
+import selectors
 import socket
 import struct
 import threading
@@ -46,7 +46,7 @@ class Proxy:
 
     def _accept(self) -> None:
         while self._is_open:
-            if not select.select([self._listener], [], [], 0.02)[0]:
+            if not _readable(self._listener):
                 continue
             client, _ = self._listener.accept()
             if self.accepts:
@@ -62,7 +62,7 @@ class Proxy:
                 if self.is_silent:
                     time.sleep(0.02)
                     continue
-                for source in select.select([client, server], [], [], 0.02)[0]:
+                for source in _readable(client, server):
                     data, target = source.recv(65536), server if source is client else client
                     if source is client and COMMIT in data and self.lose in ("request", "answer"):
                         lose, self.lose = self.lose, None
@@ -87,5 +87,14 @@ class Proxy:
     def _hang(self, client: socket.socket) -> None:
         """Say nothing until the client gives up."""
         while self._is_open:
-            if select.select([client], [], [], 0.02)[0] and not client.recv(65536):
+            if _readable(client) and not client.recv(65536):
                 return
+
+
+def _readable(*sockets: socket.socket) -> list[socket.socket]:
+    """Those of some sockets that have something to read, or have ended; it waits for a moment."""
+    with selectors.DefaultSelector() as selector:  # select() takes no descriptor beyond 1,023
+        for one in sockets:
+            selector.register(one, selectors.EVENT_READ)
+        ready = {key.fileobj for key, _ in selector.select(0.02)}
+    return [one for one in sockets if one in ready]
