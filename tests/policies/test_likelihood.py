@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.rare import arms
 from bench.safety import rare_clicks
 from scipy.optimize import minimize_scalar
 
@@ -364,3 +365,12 @@ def test_rare_rewards_on_rows_that_never_repeat_let_the_learner_in_early() -> No
     (found,) = simulate(rare_clicks(), [spec], runs=8, horizon=4_000)
     # The median: a run now and then waits for very long, and which one hangs on the last bits of the world's rows.
     assert np.median(found.measures["baseline_rounds"][:, -1]) < 1_400
+
+
+def test_an_arm_with_a_bad_start_is_tried_again() -> None:
+    """Under a width that stays, 9 of 40 such runs never left the baseline's arm."""
+    spec = Spec(lambda _: clicks(2, delta=0.05), name="bounded", alpha=0.1)
+    (outcome,) = simulate(arms((0.3, 0.36)), [spec], runs=12, horizon=12_000)
+    earned, owed = (outcome.measures[name] for name in ("earned", "owed"))
+    late = (earned[:, -1] - earned[:, -12]) / (owed[:, -1] - owed[:, -12])
+    assert (late > 1.1).all()

@@ -18,6 +18,7 @@ LIKELIHOOD = "likelihood of the rewards"
 ROOM = 1024  # distinct rows whose losses are kept exactly
 EDGE = 1e-6  # below it -ln x is continued by its parabola
 LEAST = 1e-6  # of a forecast, and from 1
+GROWTH = 1.15  # of the squared width by which rows are proposed, with the logarithm of the rewards seen
 RARE = 0.2  # rewards, in units of their bounds: below it proposals have no need to promise more
 FEW = 64.0  # rounds that do not tell yet whether rewards are rare
 PRIOR = 4.0  # rewards at the rate of all arms, with which the cautious forecast begins
@@ -152,7 +153,8 @@ class RebuiltLikelihood:
         return [np.asarray(rows @ self._theta + width * np.sqrt(squares)) for width in self._widths()]
 
     def _widths(self) -> list[float]:
-        seen, width = self._forecasts, math.sqrt(0.5 * math.log(1.0 / self._declared.delta))
+        seen = self._forecasts
+        width = math.sqrt(max(0.5 * math.log(1.0 / self._declared.delta), GROWTH * math.log(1.0 + seen.rewards)))
         if seen.rewards < RARE * (seen.rounds + FEW):
             return [width]
         # A row of two thirds of the largest length promises what was earned so far, or it would never be tried.
