@@ -162,6 +162,10 @@ class Kind(ABC):
     def accepts(self, policy: Any, values: Mapping[str, float]) -> bool:
         """Whether rewards can be taken; others are refused as out of range."""
 
+    def is_complete(self, policy: Any, round_: int, values: Mapping[str, float]) -> bool:
+        """Whether a round is settled by these rewards; another one waits for the metrics that it lacks."""
+        return True
+
     @abstractmethod
     def settle(self, policy: Any, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False) -> float:
         """Give rewards to the policy, or the default where none came until its window closed; what the total gains."""
@@ -571,6 +575,14 @@ class Pair(Kind):
     def accepts(self, policy: Guard, values: Mapping[str, float]) -> bool:
         bounds = policy.metrics
         return all(bounds[name].low <= value <= bounds[name].high <= LARGEST for name, value in values.items())
+
+    def is_complete(self, policy: Guard, round_: int, values: Mapping[str, float]) -> bool:
+        # A unit takes what comes until its window ends.
+        return (
+            len(values) == len(self.metrics)
+            or policy.units.holds(round_)
+            or all(name in values or metric.default is not None for name, metric in policy.metrics.items())
+        )
 
     def settle(
         self, policy: Guard, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False

@@ -152,10 +152,12 @@ class State:
         for closed in self.kind.closed_by(self.policy, record.round):
             self.open_ids.pop(closed, None)
 
-    def rewarded(self, record: events.Reward, time: float, round_: Callable[[], int]) -> None:
+    def rewarded(
+        self, record: events.Reward, time: float, round_: Callable[[], int], earlier: Callable[[], dict[str, float]]
+    ) -> None:
         """Keep rewards for their window or, without windows, give them to the policy, which learns them in its turn.
 
-        `round_` tells which round they are for. A linear reward outside of the declared bounds raises the alarm:
+        `round_` tells which round they are for, and `earlier` what came for the same decision before. A linear reward outside of the declared bounds raises the alarm:
         refusing it would select the data by their values.
         """
         self.counts.rewarded(record, time)
@@ -171,6 +173,10 @@ class State:
             # The alarm must not wait until the window closes.
             self.kind.examine(self.policy, number, values)
         elif self.windows is None:
+            if not self.kind.is_complete(self.policy, number, values):
+                values = earlier() | values
+            if not self.kind.is_complete(self.policy, number, values):
+                return
             self.counts.total_reward += self.kind.settle(self.policy, number, values)
             if not self.policy.settlement.awaits(number):  # a unit waits for its other visits, a round for all metrics
                 self.open_ids.pop(number, None)
@@ -353,7 +359,21 @@ def _visit(state: State, event: Event, view: View) -> None:
 
 def _reward(state: State, event: Event, view: View) -> None:
     record = decode(event, events.Reward)
-    state.rewarded(record, event.time, lambda: _number_of(state, record.decision_id, view))
+    ref = record.decision_id
+    state.rewarded(
+        record, event.time, lambda: _number_of(state, ref, view), lambda: rewards_before(view, ref, event.number)
+    )
+
+
+def rewards_before(view: View, ref: str, number: int) -> dict[str, float]:
+    """What was accepted for a decision before the event of that number, by metric."""
+    values, key = dict[str, float](), f"r:{ref}"
+    part = 1
+    while (event := view.find(key)) is not None and event.number < number:
+        values |= {name: float(one) for name, one in decode(event, events.Reward).values.items()}
+        part += 1
+        key = f"r:{ref}.{part}"
+    return values
 
 
 def _number_of(state: State, ref: str, view: View) -> int:

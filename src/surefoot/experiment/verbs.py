@@ -42,7 +42,7 @@ from surefoot.experiment.sealing import (
     stranger,
 )
 from surefoot.experiment.snapshots import freeze
-from surefoot.experiment.state import State
+from surefoot.experiment.state import State, rewards_before
 from surefoot.journal import Event, Transaction, View
 from surefoot.journal.private_text import PrivateText
 from surefoot.linear.actions import Catalogue
@@ -241,7 +241,12 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
         return _refuse(turn, decision_id, values, value, "out_of_range", ref)
     record = Reward(decision_id=ref, values=dict(values))
     event = turn.write(events.REWARD, record, f"r:{ref}" if parts == 0 else f"r:{ref}.{parts + 1}")
-    state.rewarded(record, event.time, lambda: 0 if decision is None else round_number(decision))
+    state.rewarded(
+        record,
+        event.time,
+        lambda: 0 if decision is None else round_number(decision),
+        lambda: rewards_before(view, ref, event.number),
+    )
     return Receipt(decision_id=decision_id, value=value, head=EventHead(*event.head))
 
 
