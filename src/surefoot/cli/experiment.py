@@ -66,6 +66,10 @@ def create(
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(help="Of a Guard that is a flag: baseline and proposal as JSON, such as [false, true]."),
+    ] = None,
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
@@ -89,6 +93,7 @@ def create(
         "sealed": sealed,
         "confirm_within": confirm_within,
         "feature_names": None if feature_names is None else feature_names.split(","),
+        "actions": None if actions is None else _actions(actions),
     }
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):
@@ -96,6 +101,16 @@ def create(
             Experiment.create(opened, name, played, **options)
     shown = played.policy if isinstance(played, Configuration) else type(played).__name__
     typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {without_password(journal)}.")
+
+
+def _actions(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise ConfigError(f"`--actions` must be a list of two as JSON, such as '[false, true]', but got {text!r:.80}.")
+    return found
 
 
 @experiment.command(name="list")

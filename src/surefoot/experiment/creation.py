@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, finite_array, nonnegative, positive
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment.configuration import Configuration
-from surefoot.experiment.reading import read_text
+from surefoot.experiment.reading import read_action, read_text
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.by_name import first_policy
+from surefoot.policies.guard_settings import is_same
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.rounds import encode
 from surefoot.rounds.events import FORMAT, Created, Forked, History, ModeName
@@ -138,6 +139,7 @@ def read_settings(
     by: str = "",
     origin: Forked | None = None,
     feature_names: Sequence[str] | None = None,
+    actions: Sequence[Any] | None = None,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -178,6 +180,7 @@ def read_settings(
         by=read_text("by", by),
         origin=origin,
         feature_names=read_feature_names(feature_names, policy, is_configured=text is not None),
+        actions=_read_pair(actions, policy),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):
@@ -244,6 +247,20 @@ def _refuse_used(policy: BasePolicy, created: Created) -> None:
             "`policy` must be new, but this one has decided or learned before. "
             "Give what the baseline has earned so far as `history=(features, rewards)`."
         )
+
+
+def _read_pair(actions: Sequence[Any] | None, policy: BasePolicy) -> tuple[Any, Any] | None:
+    if actions is None:
+        return None
+    if not isinstance(policy, Guard) or isinstance(actions, str) or len(actions) != 2:
+        raise ConfigError(
+            f"`actions` must be the baseline and the proposal of a guard, but got {actions!r:.80} for a "
+            f"{type(policy).__name__}."
+        )
+    baseline, proposal = (read_action("actions", action) for action in actions)
+    if is_same(baseline, proposal):
+        raise ConfigError(f"`actions` must be two, but the baseline and the proposal are both {baseline!r:.80}.")
+    return baseline, proposal
 
 
 def _read_window(seconds: float | None) -> float | None:

@@ -122,6 +122,7 @@ class Created(Record):
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     feature_names:  what the features of a row, or the arms, are called
+    actions:        of a guard, the baseline and the proposal of requests that name neither: those of a flag
     is_sealed:      what is about people is kept beside the chain
     skew:           where shards share the promise, seconds by which their clocks may differ
     shard:          in the journal of a shard, its name
@@ -145,6 +146,7 @@ class Created(Record):
     by: str = ""
     origin: Forked | None = None
     feature_names: list[str] | None = None
+    actions: tuple[Any, Any] | None = None
     is_sealed: bool = False
     skew: float | None = None
     shard: str | None = None

@@ -27,7 +27,7 @@ from surefoot.service.middleware import Middleware, as_problem
 from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
-from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, shards
+from surefoot.service.routes import decisions, experiments, flags, heads, monitoring, operations, shards
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 
@@ -123,6 +123,7 @@ def _litestar(service: Service) -> Litestar:
         [
             *experiments.routes(registry, service.catalogues),
             *decisions.routes(registry, service.handlers),
+            *flags.routes(registry, service.handlers),
             *monitoring.routes(registry, service.stopping),
             *heads.routes(registry),
             *operations.routes(registry, metrics),
@@ -150,6 +151,7 @@ def _litestar(service: Service) -> Litestar:
             tags=[
                 Tag("experiments", "Create, read and steer experiments."),
                 Tag("decisions", "What an app calls: decisions, and their rewards."),
+                Tag("flags", "Experiments as flags of OpenFeature, by its protocol OFREP."),
                 Tag("shards", "Servers and edges that share one promise."),
                 Tag("reading", "What a page shows."),
                 Tag("operations", "For those who run the service."),

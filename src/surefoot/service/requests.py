@@ -152,6 +152,8 @@ class CreateExperiment(Wire, kw_only=True):
 
     `feature_names` are what the page calls the features of a row, or the arms.
 
+    With `actions`, the baseline and the proposal, a `Guard` is a flag: requests need not name them.
+
     A `configuration` is the text of an experiment.toml, in place of `policy` and `settings`. Where its log spoke
     against a linear model, guarded mode needs `despite_doubt`.
     """
@@ -172,6 +174,7 @@ class CreateExperiment(Wire, kw_only=True):
     ledger: Literal["one", "sharded"] = "one"
     skew: Annotated[float, Meta(ge=0)] = 1.0
     feature_names: list[str] | None = None
+    actions: Annotated[list[Any], Meta(min_length=2, max_length=2)] | None = None
 
 
 class ForkExperiment(Wire, kw_only=True):

@@ -73,6 +73,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             "description": data.description,
             "by": visit.by,
             "feature_names": data.feature_names,
+            "actions": data.actions,
         }
         if data.ledger == "sharded":
             single = ("history", "configuration", "confirm_within")
