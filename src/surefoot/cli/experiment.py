@@ -48,6 +48,10 @@ def create(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; repeat for several.")
     ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(help="Of a Guard that is a flag: baseline and proposal as JSON, such as [false, true]."),
+    ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[
@@ -66,10 +70,6 @@ def create(
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
-    actions: Annotated[
-        str | None,
-        typer.Option(help="Of a Guard that is a flag: baseline and proposal as JSON, such as [false, true]."),
-    ] = None,
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
@@ -85,6 +85,7 @@ def create(
     )
     options: dict[str, Any] = {
         "mode": mode,
+        "actions": None if actions is None else _actions(actions),
         "reward_window": reward_window,
         "default_reward": default_reward,
         "reward_bounds": None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
@@ -93,7 +94,6 @@ def create(
         "sealed": sealed,
         "confirm_within": confirm_within,
         "feature_names": None if feature_names is None else feature_names.split(","),
-        "actions": None if actions is None else _actions(actions),
     }
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):

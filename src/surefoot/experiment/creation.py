@@ -132,6 +132,7 @@ def read_settings(
     default_reward: float | None = None,
     reward_bounds: Sequence[float] | None = None,
     history: tuple[ArrayLike, ArrayLike] | None = None,
+    actions: Sequence[Any] | None = None,
     description: str = "",
     despite_doubt: bool = False,
     sealed: bool = False,
@@ -139,7 +140,6 @@ def read_settings(
     by: str = "",
     origin: Forked | None = None,
     feature_names: Sequence[str] | None = None,
-    actions: Sequence[Any] | None = None,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -174,13 +174,13 @@ def read_settings(
         default_reward=None if isinstance(policy, Guard) else _read_default(default_reward, reward_window),
         reward_bounds=_read_bounds(reward_bounds),
         history=None if history is None else _read_history(*history),
+        actions=_read_pair(actions, policy),
         description=str(description),
         configuration=text,
         confirm_within=_read_confirm_within(confirm_within, policy),
         by=read_text("by", by),
         origin=origin,
         feature_names=read_feature_names(feature_names, policy, is_configured=text is not None),
-        actions=_read_pair(actions, policy),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):

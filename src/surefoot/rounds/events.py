@@ -117,12 +117,12 @@ class Created(Record):
     reward_bounds:  rewards lie within [low, high]; one that does not raises the alarm
     software:       version of surefoot that made the experiment
     history:        rewards of the baseline from before, learned before the first decision
+    actions:        of a guard, the baseline and the proposal of requests that name neither: those of a flag
     configuration:  the experiment.toml that it was made by, by which contexts become rows
     by:             who created it
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     feature_names:  what the features of a row, or the arms, are called
-    actions:        of a guard, the baseline and the proposal of requests that name neither: those of a flag
     is_sealed:      what is about people is kept beside the chain
     skew:           where shards share the promise, seconds by which their clocks may differ
     shard:          in the journal of a shard, its name
@@ -140,13 +140,13 @@ class Created(Record):
     default_reward: float | None = None
     reward_bounds: tuple[float, float] | None = None
     history: History | None = None
+    actions: tuple[Any, Any] | None = None
     description: str = ""
     configuration: str | None = None
     confirm_within: float | None = None
     by: str = ""
     origin: Forked | None = None
     feature_names: list[str] | None = None
-    actions: tuple[Any, Any] | None = None
     is_sealed: bool = False
     skew: float | None = None
     shard: str | None = None

@@ -168,13 +168,13 @@ class CreateExperiment(Wire, kw_only=True):
     default_reward: float | None = None
     reward_bounds: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     history: History | None = None
+    actions: Annotated[list[Any], Meta(min_length=2, max_length=2)] | None = None
     description: Text = ""
     sealed: bool = True
     confirm_within: Annotated[float, Meta(gt=0)] | None = None
     ledger: Literal["one", "sharded"] = "one"
     skew: Annotated[float, Meta(ge=0)] = 1.0
     feature_names: list[str] | None = None
-    actions: Annotated[list[Any], Meta(min_length=2, max_length=2)] | None = None
 
 
 class ForkExperiment(Wire, kw_only=True):

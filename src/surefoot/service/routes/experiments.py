@@ -67,13 +67,13 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             raise ProblemError("not-allowed", "This token is for other experiments.")
         settings: dict[str, Any] = {
             "mode": data.mode,
+            "actions": data.actions,
             "reward_window": data.reward_window,
             "default_reward": data.default_reward,
             "reward_bounds": data.reward_bounds,
             "description": data.description,
             "by": visit.by,
             "feature_names": data.feature_names,
-            "actions": data.actions,
         }
         if data.ledger == "sharded":
             single = ("history", "configuration", "confirm_within")
