@@ -1,6 +1,7 @@
 """The app: routes over the registry, problems for errors, and the middleware around it all."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +17,7 @@ import surefoot
 from surefoot.errors import SurefootError
 from surefoot.experiment import Status
 from surefoot.service import page
-from surefoot.service.authorization import visit_of
+from surefoot.service.authorization import KEY, visit_of
 from surefoot.service.bodies import too_deep
 from surefoot.service.catalogues import Catalogues
 from surefoot.service.connections import Connections
@@ -55,7 +56,11 @@ class Service:
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        self._middleware = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests)
+        self._middleware: Any = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests)
+        if "opentelemetry.sdk" in sys.modules:  # whoever loads it wants spans
+            from surefoot.integrations.otel import TracedApp
+
+            self._middleware = TracedApp(self._middleware, KEY)
 
     async def start(self) -> None:
         """Open the journal."""
