@@ -33,9 +33,10 @@ compiler:       ## g++ for the core, where it is missing and may be installed
 NEW_ENVIRONMENT = { $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "surefoot needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; } } && $(PYTHON) -m venv .venv
 
-$(STAMP): requirements/dev.txt requirements/docs.txt | compiler
+$(STAMP): requirements/dev.txt requirements/docs.txt requirements/litellm.txt | compiler
 	@$(NEW_ENVIRONMENT)
 	$(PIP) -r requirements/dev.txt -r requirements/docs.txt
+	$(PIP) --no-deps -r requirements/litellm.txt
 	@touch $@
 
 $(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE)

@@ -23,7 +23,8 @@ class Machine:
         self.programs.mkdir()
         (self.checkout / "src" / "surefoot" / "core").mkdir(parents=True)
         (self.checkout / "requirements").mkdir()
-        for name in ("requirements/dev.txt", "requirements/docs.txt", "pyproject.toml", "CMakeLists.txt", "Makefile"):
+        requirements = [f"requirements/{name}.txt" for name in ("dev", "docs", "litellm")]
+        for name in (*requirements, "pyproject.toml", "CMakeLists.txt", "Makefile"):
             shutil.copy(ROOT / name, self.checkout / name)
         for name in ("sh", "find", "ln", "make"):
             (self.programs / name).symlink_to(str(shutil.which(name)))

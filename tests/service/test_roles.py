@@ -51,6 +51,9 @@ NEEDS: dict[tuple[str, str], str | None] = {
     ("GET", f"{SHOP}/edges"): "decide",
     ("POST", f"{SHOP}/edges/{{shard}}/events"): "decide",
     ("GET", f"{SHOP}/live"): "read",
+    ("GET", f"{SHOP}/gate"): "read",
+    ("POST", "/ofrep/v1/evaluate/flags/{name}"): "decide",
+    ("POST", "/ofrep/v1/evaluate/flags"): "decide",
     ("GET", "/metrics"): "read",
     ("GET", f"{SHOP}/head"): "any",
     ("GET", "/v1/head"): "any",
@@ -59,7 +62,13 @@ NEEDS: dict[tuple[str, str], str | None] = {
     ("GET", "/readyz"): None,
     ("GET", "/problems/{word}"): None,
 }
+OF_FLAGS = {
+    "/ofrep/v1/evaluate/flags/{name}": "/ofrep/v1/evaluate/flags/flag",
+    f"{SHOP}/gate": "/v1/experiments/flag/gate?share=0.5",
+}
 BODIES: dict[str, Any] = {
+    "/ofrep/v1/evaluate/flags/{name}": {"context": {}},
+    "/ofrep/v1/evaluate/flags": {"context": {"targetingKey": "me"}},
     "/v1/experiments": {"name": "shop", "settings": POLICY},
     f"{SHOP}/mode": {"mode": "guarded"},
     f"{SHOP}/acknowledgements": {"response": "stay", "reason": "a test"},
@@ -104,6 +113,7 @@ class Guarded:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         where = path.format(name="shop", decision_id="made", shard="till", word="invalid")
         body = BODIES.get(path) if method != "GET" else None
+        where = OF_FLAGS.get(path, where)
         with (
             httpx.Client(base_url=self.address, headers=headers, timeout=120, trust_env=False) as client,
             client.stream(method, where, json=body, **sent) as answer,
@@ -135,6 +145,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         headers = {"authorization": f"Bearer {tokens['admin']}"}
         with httpx.Client(base_url=address, headers=headers, timeout=120, trust_env=False) as client:
             create(client)
+            create(client, "flag", policy="Guard", settings={"alpha": 0.1, "delta": 0.1}, actions=["old", "new"])
             client.post("/v1/experiments/shop/decisions", json={"actions": ACTIONS, "decision_id": "made"})
             # In whatever order the tests run, there is one to correct.
             client.post("/v1/experiments/shop/decisions/made/reward", json={"value": 1})

@@ -21,6 +21,7 @@ COMMANDS = {
     "replay": "replay",
     "fit-baseline": "replay",
     "experiment": "simulation",
+    "reward": "replay",
     "config": "service",
     "backup": "service",
     "restore": "service",

@@ -48,6 +48,10 @@ def create(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; repeat for several.")
     ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(help="Of a Guard that is a flag: baseline and proposal as JSON, such as [false, true]."),
+    ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[
@@ -82,6 +86,7 @@ def create(
     )
     options: dict[str, Any] = {
         "mode": mode,
+        "actions": None if actions is None else _actions(actions),
         "reward_window": reward_window,
         "default_reward": default_reward,
         "reward_bounds": None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
@@ -98,6 +103,16 @@ def create(
             Experiment.create(opened, name, played, **options)
     shown = played.policy if isinstance(played, Configuration) else type(played).__name__
     typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {without_password(journal)}.")
+
+
+def _actions(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise ConfigError(f"`--actions` must be a list of two as JSON, such as '[false, true]', but got {text!r:.80}.")
+    return found
 
 
 @experiment.command(name="list")

@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, finite_array, nonnegative, positive
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment.configuration import Configuration
-from surefoot.experiment.reading import read_text
+from surefoot.experiment.reading import read_action, read_text
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.by_name import first_policy
+from surefoot.policies.guard_settings import is_same
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.rounds import encode
 from surefoot.rounds.events import FORMAT, Created, Forked, History, ModeName
@@ -132,6 +133,7 @@ def read_settings(
     default_reward: float | None = None,
     reward_bounds: Sequence[float] | None = None,
     history: tuple[ArrayLike, ArrayLike] | None = None,
+    actions: Sequence[Any] | None = None,
     description: str = "",
     despite_doubt: bool = False,
     sealed: bool = False,
@@ -174,6 +176,7 @@ def read_settings(
         default_reward=None if isinstance(policy, Guard) else _read_default(default_reward, reward_window),
         reward_bounds=_read_bounds(reward_bounds),
         history=None if history is None else _read_history(*history),
+        actions=_read_pair(actions, policy),
         description=str(description),
         configuration=text,
         confirm_within=_read_confirm_within(confirm_within, policy),
@@ -247,6 +250,20 @@ def _refuse_used(policy: BasePolicy, created: Created) -> None:
             "`policy` must be new, but this one has decided or learned before. "
             "Give what the baseline has earned so far as `history=(features, rewards)`."
         )
+
+
+def _read_pair(actions: Sequence[Any] | None, policy: BasePolicy) -> tuple[Any, Any] | None:
+    if actions is None:
+        return None
+    if not isinstance(policy, Guard) or isinstance(actions, str) or len(actions) != 2:
+        raise ConfigError(
+            f"`actions` must be the baseline and the proposal of a guard, but got {actions!r:.80} for a "
+            f"{type(policy).__name__}."
+        )
+    baseline, proposal = (read_action("actions", action) for action in actions)
+    if is_same(baseline, proposal):
+        raise ConfigError(f"`actions` must be two, but the baseline and the proposal are both {baseline!r:.80}.")
+    return baseline, proposal
 
 
 def _read_window(seconds: float | None) -> float | None:

@@ -20,7 +20,14 @@ from surefoot.experiment.creation import create_chain
 from surefoot.experiment.kinds import Ask
 from surefoot.experiment.leases import AnyHub, Leases, begin_chain
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
-from surefoot.experiment.sealing import callers_id, find_decision, find_voided, read_person, reference
+from surefoot.experiment.sealing import (
+    callers_id,
+    find_decision,
+    find_voided,
+    read_person,
+    reference,
+    unit_reference,
+)
 from surefoot.experiment.snapshots import caught_up
 from surefoot.experiment.state import State
 from surefoot.experiment.status import HubStatus, Status, hub_status, status_of
@@ -131,7 +138,8 @@ class Experiment:
             comes later may follow from rewards, so it counts the round at its worst and raises the alarm (SafeLUCB
             without a window). by: who creates it. origin: what `surefoot.experiment.fork` says of where the history
             came from. feature_names: what the features of a row, or the arms, are called. reward_unit: what rewards
-            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR".
+            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR". actions: of a guard,
+            the baseline and the proposal of requests that name neither, as a flag's do.
 
         Returns
         -------
@@ -756,6 +764,30 @@ class Experiment:
         voided = find_voided(view, reference(event))
         record = self.kind.opened(event, view)
         return self.kind.answer(record, None, voided=voided, time=event.time, head=event.head, is_repeat=True)
+
+    def find_unit(self, unit: str) -> Answer | None:
+        """The decision that opened a unit's round, with `is_repeat`, as long as that is open.
+
+        Parameters
+        ----------
+        unit : str
+            Whom the reward belongs to.
+
+        Returns
+        -------
+        Answer or None
+            None where no coin has fallen for the unit, or its window is over.
+
+        Raises
+        ------
+        InputError
+            If the guard has no units, or the unit is no text that names one.
+        """
+        if not isinstance(unit, str) or not self.kind.draws:
+            raise InputError(f"`unit` must be a text that names a unit of a guard, but got {unit!r:.80}.")
+        name = unit_reference(unit, self._journal.view(self.name)) if self._created.is_sealed else unit
+        ref = self.look(lambda state: state.open_unit(name))
+        return None if ref is None else self.find(ref)
 
     def round(self, decision_id: str) -> RowsRound | PairRound:
         """A round as the journal holds it: the request, and the certificate with its whole proof.

@@ -440,11 +440,15 @@ class Pair(Kind):
         super().__init__(created)
         self.metrics = tuple(created.settings.get("metrics") or (METRIC,))
         self._has_seed = created.settings.get("seed") is not None
+        self._actions = created.actions
 
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:
+        baseline, proposal = arguments.get("baseline"), arguments.get("proposal")
+        if baseline is None and proposal is None and self._actions is not None:
+            baseline, proposal = self._actions
         request = PairRequest(
-            baseline=read_action("baseline", arguments.get("baseline")),
-            proposal=read_action("proposal", arguments.get("proposal")),
+            baseline=read_action("baseline", baseline),
+            proposal=read_action("proposal", proposal),
             unit=arguments.get("unit"),
             prediction=read_prediction(arguments.get("prediction"), self.metrics),
             context=read_context(arguments.get("context")),

@@ -152,6 +152,11 @@ class State:
         for closed in self.kind.closed_by(self.policy, record.round):
             self.open_ids.pop(closed, None)
 
+    def open_unit(self, unit: str) -> str | None:
+        """The decision that opened a unit's round; None where it has none, or that is over."""
+        known = self.policy.units.find(unit)  # type: ignore[attr-defined]
+        return None if known is None else self.open_ids.get(known.round)
+
     def rewarded(self, record: events.Reward, time: float, round_: Callable[[], int]) -> None:
         """Keep rewards for their window or, without windows, give them to the policy, which learns them in its turn.
 

@@ -117,6 +117,7 @@ class Created(Record):
     reward_bounds:  rewards lie within [low, high]; one that does not raises the alarm
     software:       version of surefoot that made the experiment
     history:        rewards of the baseline from before, learned before the first decision
+    actions:        of a guard, the baseline and the proposal of requests that name neither: those of a flag
     configuration:  the experiment.toml that it was made by, by which contexts become rows
     by:             who created it
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
@@ -140,6 +141,7 @@ class Created(Record):
     default_reward: float | None = None
     reward_bounds: tuple[float, float] | None = None
     history: History | None = None
+    actions: tuple[Any, Any] | None = None
     description: str = ""
     configuration: str | None = None
     confirm_within: float | None = None

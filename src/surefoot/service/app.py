@@ -1,6 +1,7 @@
 """The app: routes over the registry, problems for errors, and the middleware around it all."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +17,7 @@ import surefoot
 from surefoot.errors import SurefootError
 from surefoot.experiment import Status
 from surefoot.service import page
-from surefoot.service.authorization import visit_of
+from surefoot.service.authorization import KEY, visit_of
 from surefoot.service.catalogues import Catalogues
 from surefoot.service.connections import Connections
 from surefoot.service.handlers import Handlers
@@ -27,7 +28,7 @@ from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
 from surefoot.service.requests import too_deep
-from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, shards
+from surefoot.service.routes import decisions, experiments, flags, heads, monitoring, operations, shards
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 from surefoot.service.trusted_clock import TrustedClock
@@ -57,7 +58,11 @@ class Service:
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        self._middleware = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests, tokens)
+        self._middleware: Any = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests, tokens)
+        if "opentelemetry.sdk" in sys.modules:  # whoever loads it wants spans
+            from surefoot.integrations.otel import TracedApp
+
+            self._middleware = TracedApp(self._middleware, KEY)
 
     async def start(self) -> None:
         """Open the journal."""
@@ -125,6 +130,7 @@ def _litestar(service: Service) -> Litestar:
         [
             *experiments.routes(registry, service.catalogues),
             *decisions.routes(registry, service.handlers),
+            *flags.routes(registry, service.handlers),
             *monitoring.routes(registry, service.stopping),
             *heads.routes(registry),
             *operations.routes(registry, metrics),
@@ -152,6 +158,7 @@ def _litestar(service: Service) -> Litestar:
             tags=[
                 Tag("experiments", "Create, read and steer experiments."),
                 Tag("decisions", "What an app calls: decisions, and their rewards."),
+                Tag("flags", "Experiments as flags of OpenFeature, by its protocol OFREP."),
                 Tag("shards", "Servers and edges that share one promise."),
                 Tag("reading", "What a page shows."),
                 Tag("operations", "For those who run the service."),

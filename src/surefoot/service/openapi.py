@@ -14,13 +14,13 @@ from litestar.routes import HTTPRoute
 from surefoot.experiment import status
 from surefoot.rounds import answers, events
 from surefoot.service import alarms, assumptions, beliefs, changes, problems, requests, responses
-from surefoot.service.routes import experiments, monitoring, shards
+from surefoot.service.routes import experiments, flags, monitoring, shards
 from surefoot.service.routes import operations as operations_routes
 from surefoot.service.routes.route_options import operations
 from surefoot.sharing import messages
 
 MODULES = (
-    alarms, answers, assumptions, beliefs, changes, events, experiments, messages, monitoring, operations_routes,
+    alarms, answers, assumptions, beliefs, changes, events, experiments, flags, messages, monitoring, operations_routes,
     problems, requests, responses, shards, status,
 )  # fmt: skip
 REFERENCE = "#/components/schemas/{name}"

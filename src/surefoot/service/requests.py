@@ -158,6 +158,8 @@ class CreateExperiment(Wire, kw_only=True):
     `feature_names` are what the page calls the features of a row, or the arms; `reward_unit` is what it counts rewards
     in: a plural such as "clicks", or a currency by its code, such as "EUR".
 
+    With `actions`, the baseline and the proposal, a `Guard` is a flag: requests need not name them.
+
     A `configuration` is the text of an experiment.toml, in place of `policy` and `settings`. Where its log spoke
     against a linear model, guarded mode needs `despite_doubt`.
     """
@@ -172,6 +174,7 @@ class CreateExperiment(Wire, kw_only=True):
     default_reward: float | None = None
     reward_bounds: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     history: History | None = None
+    actions: Annotated[list[Any], Meta(min_length=2, max_length=2)] | None = None
     description: Text = ""
     sealed: bool = True
     confirm_within: Annotated[float, Meta(gt=0)] | None = None

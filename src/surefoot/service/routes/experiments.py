@@ -67,6 +67,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             raise ProblemError("not-allowed", "This token is for other experiments.")
         settings: dict[str, Any] = {
             "mode": data.mode,
+            "actions": data.actions,
             "reward_window": data.reward_window,
             "default_reward": data.default_reward,
             "reward_bounds": data.reward_bounds,

@@ -1,0 +1,154 @@
+"""`surefoot reward`: rewards from files of every format, sent twice, interrupted, and refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import surefoot
+from surefoot.cli.commands import app
+from surefoot.errors import InputError
+from surefoot.experiment import Experiment, reward_file
+from surefoot.journal import open_journal
+from surefoot.service.settings import Settings
+from tests.service.servers import create, running
+
+METRICS = {"quality": surefoot.floor(0, 1, alpha=0.1), "cost": surefoot.ceiling(0, 2, alpha=0.3)}
+ROWS: list[dict[str, Any]] = [
+    {"decision_id": f"{at:03d}", "quality": at / 30, "cost": None if at % 5 == 0 else 0.25} for at in range(30)
+]
+BAD: list[dict[str, Any]] = [
+    {"decision_id": "nobody", "quality": 0.5, "cost": 0.5},
+    {"decision_id": "030", "quality": 1.5, "cost": 0.5},
+    {"decision_id": "031", "quality": None, "cost": None},
+    {"decision_id": None, "quality": 0.5, "cost": 0.5},
+]
+REASONS = ["unknown", "out_of_range", "no reward", "no decision_id"]
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "parquet": pl.DataFrame.write_parquet,
+    "csv": pl.DataFrame.write_csv,
+    "jsonl": pl.DataFrame.write_ndjson,
+}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    file = tmp_path / "chat.journal"
+    with open_journal(file) as opened:
+        chat = Experiment.create(
+            opened, "chat", surefoot.Guard(delta=0.05, metrics=METRICS), mode="guarded", sealed=True
+        )
+        chat.decide_all([{"baseline": "a", "proposal": "b", "decision_id": f"{at:03d}"} for at in range(40)])
+    return file
+
+
+def run(*args: Any) -> Result:
+    return CliRunner().invoke(app, ["reward", *map(str, args)])
+
+
+def status(journal: Path) -> tuple[int, int]:
+    with open_journal(journal) as opened:
+        found = Experiment.open(opened, "chat").status()
+        return found.rewards, found.events
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_every_format_counts_once_and_says_what_is_refused(journal: Path, suffix: str) -> None:
+    file, refused = journal.with_name(f"rewards.{suffix}"), journal.with_name("rewards.refused.jsonl")
+    WRITERS[suffix](pl.DataFrame(ROWS + BAD), file)
+    first = run(journal, "chat", "--from", file)
+    assert first.exit_code == 0, first.output
+    assert "Accepted 30 rewards, 0 of which had come before." in first.output
+    listed = [json.loads(line) for line in refused.read_text().splitlines()]
+    assert [one["reason"] for one in listed] == REASONS
+    assert [one["decision_id"] for one in listed] == [row["decision_id"] for row in BAD]
+    assert listed[1]["values"] == {"quality": 1.5, "cost": 0.5}
+    WRITERS[suffix](pl.DataFrame(ROWS), file)
+    before = status(journal)
+    again = run(journal, "chat", "--from", file)
+    assert "Accepted 30 rewards, 30 of which had come before." in again.output
+    assert not refused.exists()
+    assert status(journal) == before
+    # What was missing may follow.
+    WRITERS[suffix](pl.DataFrame([{"decision_id": "000", "cost": 0.5}, {"decision_id": "005", "cost": 0.5}]), file)
+    assert "Accepted 2 rewards, 0 " in run(journal, "chat", "--from", file).output
+
+
+def test_an_interrupted_run_is_continued_by_the_same_command(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = journal.with_name("rewards.csv")
+    pl.DataFrame(ROWS).write_csv(file)
+    monkeypatch.setattr(reward_file, "BATCH", 7)
+    honest, calls = Experiment.reward_all, list[int]()
+
+    def interrupted(self: Experiment, rewards: Any) -> Any:
+        calls.append(len(rewards))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return honest(self, rewards)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Experiment, "reward_all", interrupted)
+        run(journal, "chat", "--from", file)
+    assert status(journal)[0] == 14
+    assert "Accepted 30 rewards, 14 of which had come before." in run(journal, "chat", "--from", file).output
+    assert status(journal)[0] == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("rewards.txt", "x", "ends in .parquet, .csv, .jsonl"),
+        ("rewards.parquet", "x", "must be a Parquet file"),
+        ("rewards.csv", "id,quality\na,1\n", "must have decision_id"),
+        ("rewards.csv", "decision_id\na\n", "a metric such as reward"),
+        ("rewards.jsonl", '{"decision_id": "000", "quality": 1}\n{"decision_id"', "Line 2"),
+    ],
+)
+def test_a_file_that_cannot_be_read_sends_nothing(journal: Path, name: str, text: str, words: str) -> None:
+    file, before = journal.with_name(name), status(journal)
+    file.write_text(text)
+    result = run(journal, "chat", "--from", file)
+    assert isinstance(result.exception, InputError)
+    assert words in str(result.exception)
+    assert status(journal) == before
+
+
+def test_a_value_that_is_no_number_and_a_metric_that_does_not_exist_are_refused(journal: Path) -> None:
+    file = journal.with_name("rewards.csv")
+    file.write_text("decision_id,quality,stars\n001,good,\n002,,5\n003,0.5,\n")
+    assert "Accepted 1 rewards" in run(journal, "chat", "--from", file).output
+    first, second = map(json.loads, journal.with_name("rewards.refused.jsonl").read_text().splitlines())
+    assert (first["decision_id"], first["reason"]) == ("001", "quality is not a number")
+    assert second["decision_id"] == "002"
+    assert "'stars'" in second["reason"]
+
+
+def test_a_linear_reward_has_the_column_reward(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.journal") as opened:
+        shop = Experiment.create(opened, "shop", surefoot.UCB(arms=2))
+        shop.decide(baseline=0, decision_id="one")
+    (tmp_path / "rewards.csv").write_text("decision_id,reward\none,0.5\ntwo,0.5\n")
+    output = run(tmp_path / "shop.journal", "shop", "--from", tmp_path / "rewards.csv").output
+    assert "Accepted 1 rewards" in output
+    assert "Refused 1" in output
+
+
+def test_the_service_takes_them_as_well(tmp_path: Path) -> None:
+    file, refused = tmp_path / "rewards.jsonl", tmp_path / "rewards.refused.jsonl"
+    with running(Settings(database=str(tmp_path / "shop.journal"))) as address:
+        with httpx.Client(base_url=address, timeout=60) as client:
+            metrics = {name: metric.plain() for name, metric in METRICS.items()}
+            create(client, "chat", policy="Guard", settings={"delta": 0.05, "metrics": metrics}, actions=["a", "b"])
+            for at in range(40):
+                client.post("/v1/experiments/chat/decisions", json={"decision_id": f"{at:03d}"})
+        pl.DataFrame(ROWS + BAD).write_ndjson(file)
+        for repeats in (0, 30):
+            output = run(address, "chat", "--from", file).output
+            assert f"Accepted 30 rewards, {repeats} of which had come before." in output
+            assert [json.loads(line)["reason"] for line in refused.read_text().splitlines()] == REASONS
+        assert run(address, "nobody", "--from", file).exit_code == 1

@@ -1,0 +1,214 @@
+"""Experiments as flags: OpenFeature's own provider against a real server, bulk polls, and a rollout's gate."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from openfeature import api
+from openfeature.client import OpenFeatureClient
+from openfeature.contrib.provider.ofrep import OFREPProvider
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.exception import ErrorCode
+from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
+from typer.testing import CliRunner
+
+from surefoot.cli.commands import app
+from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
+from tests.service.servers import create, running
+
+FLAGS = "/ofrep/v1/evaluate/flags"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+GUARD = {"alpha": 0.4, "delta": 0.2, "unit_window": 200}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    database = str(tmp_path_factory.mktemp("flags") / "shop.journal")
+    # The one command of the documentation.
+    command = ["experiment", "create", database, "new-checkout", "--policy", "Guard", "--actions", "[false, true]"]
+    settings = [f"{name}={value}" for name, value in GUARD.items()]
+    made = CliRunner().invoke(
+        app, [*command, *(part for one in settings for part in ("--set", one)), "--mode", "guarded"]
+    )
+    assert made.exit_code == 0, made.output
+    with running(Settings(database=database)) as address, httpx.Client(base_url=address, timeout=60) as client:
+        create(client)
+        for name, more in (
+            ("greeting", {"actions": ["Hello", {"text": "Hi", "size": 3}], "settings": GUARD}),
+            ("each-visit", {"actions": [1, 2.5], "settings": {"alpha": 0.4, "delta": 0.2}}),
+            ("shadow", {"actions": ["old", "new"], "settings": GUARD, "mode": "shadow"}),
+            ("no-flag", {"settings": GUARD}),
+        ):
+            create(client, name, policy="Guard", **more)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def flags(server: httpx.Client) -> OpenFeatureClient:
+    api.set_provider(OFREPProvider(str(server.base_url)))
+    return api.get_client()
+
+
+def details(flags: OpenFeatureClient, user: str) -> FlagEvaluationDetails[bool]:
+    return flags.get_boolean_details("new-checkout", False, EvaluationContext(user))
+
+
+def events(server: httpx.Client, name: str = "new-checkout") -> int:
+    return int(server.get(f"/v1/experiments/{name}").json()["events"])
+
+
+def test_a_user_keeps_the_side_of_its_coin(flags: OpenFeatureClient) -> None:
+    sides = {f"user-{at}": details(flags, f"user-{at}") for at in range(40)}
+    assert {one.value for one in sides.values()} == {False, True}
+    for user, first in sides.items():
+        again = details(flags, user)
+        assert (again.value, again.variant) == (first.value, "proposal" if first.value else "baseline")
+        assert first.reason == again.reason == Reason.SPLIT
+        assert again.flag_metadata["share"] == first.flag_metadata["share"] != 0.0
+        assert again.flag_metadata["decision_id"] != first.flag_metadata["decision_id"]
+
+
+def test_a_reward_is_sent_with_the_decision_id_of_the_metadata(flags: OpenFeatureClient, server: httpx.Client) -> None:
+    decision_id = details(flags, "buyer").flag_metadata["decision_id"]
+    reward = server.post(f"/v1/experiments/new-checkout/decisions/{decision_id}/reward", json={"value": 0.5})
+    assert reward.status_code == 200
+
+
+def test_values_of_every_type(flags: OpenFeatureClient) -> None:
+    found: list[Any] = []
+    while len({str(one) for one in found}) < 2:
+        found.append(flags.get_object_value("greeting", {}, EvaluationContext(f"user-{len(found)}")))
+    assert {"text": "Hi", "size": 3} in found  # the other is a text, which is no object: the default
+    assert flags.get_string_details("shadow", "default", EvaluationContext("user-1")).reason == Reason.DISABLED
+    assert flags.get_string_value("shadow", "default", EvaluationContext("user-1")) == "old"
+    values = {flags.get_float_value("each-visit", 0.0, EvaluationContext()) for _ in range(60)}
+    assert 2.5 in values, "without a unit_window every evaluation has a coin of its own"
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "code", "words"),
+    [
+        ("no-such", EvaluationContext("user-1"), ErrorCode.FLAG_NOT_FOUND, "no-such"),
+        ("no-flag", EvaluationContext("user-1"), ErrorCode.FLAG_NOT_FOUND, "actions"),
+        ("shop", EvaluationContext("user-1"), ErrorCode.FLAG_NOT_FOUND, "actions"),
+        ("new-checkout", EvaluationContext(), ErrorCode.TARGETING_KEY_MISSING, "targetingKey"),
+        ("new-checkout", EvaluationContext("u" * 300), ErrorCode.INVALID_CONTEXT, "unit"),
+    ],
+)
+def test_errors_are_those_of_openfeature(
+    flags: OpenFeatureClient, server: httpx.Client, name: str, context: EvaluationContext, code: ErrorCode, words: str
+) -> None:
+    before = events(server)
+    found = flags.get_boolean_details(name, True, context)
+    assert (found.value, found.reason, found.error_code) == (True, Reason.ERROR, code)
+    assert words in str(found.error_message)
+    assert events(server) == before
+
+
+def test_a_body_that_is_no_json_is_a_parse_error(server: httpx.Client) -> None:
+    for path in (f"{FLAGS}/new-checkout", FLAGS):
+        answer = server.post(path, content=b"{", headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["errorCode"]) == (400, "PARSE_ERROR")
+    assert server.post(FLAGS, json={"context": {}}).json()["errorCode"] == "TARGETING_KEY_MISSING"
+
+
+def test_a_bulk_poll_opens_no_second_round_and_says_when_nothing_has_changed(server: httpx.Client) -> None:
+    body = {"context": {"targetingKey": "poller"}}
+    first = server.post(FLAGS, json=body)
+    found = {one["key"]: one for one in first.json()["flags"]}
+    assert set(found) == {"greeting", "new-checkout", "shadow"}, "flags without units are not for polls"
+    before = [events(server, name) for name in found]
+    for _ in range(5):
+        again = server.post(FLAGS, json=body)
+        assert again.json() == first.json()
+        same = server.post(FLAGS, json=body, headers={"If-None-Match": again.headers["ETag"]})
+        assert (same.status_code, same.content) == (304, b"")
+    assert [events(server, name) for name in found] == before
+    # One evaluation is a visit of the same unit, and has its side.
+    one = server.post(f"{FLAGS}/new-checkout", json=body).json()
+    assert one["value"] == found["new-checkout"]["value"]
+    other = server.post(
+        FLAGS, json={"context": {"targetingKey": "other"}}, headers={"If-None-Match": first.headers["ETag"]}
+    )
+    assert other.status_code == 200
+
+
+def test_the_gate_is_what_the_guard_allows(server: httpx.Client) -> None:
+    path = "/v1/experiments/new-checkout/gate"
+    gate = server.get(path, params={"share": 0.25}).json()
+    assert gate["is_open"] is True
+    assert gate["share"] <= gate["allowed"]
+    assert server.get(path, params={"share": 0.999}).json()["is_open"] is False
+    assert server.get("/v1/experiments/shadow/gate", params={"share": 0.01}).json()["is_open"] is False
+    for share in ("0", "1.5", "nan", "much", None):
+        assert server.get(path, params={"share": share} if share else {}).status_code in (400, 422)
+    assert server.get("/v1/experiments/shop/gate", params={"share": 0.25}).status_code == 422
+    assert server.get("/v1/experiments/nobody/gate", params={"share": 0.25}).status_code == 404
+
+
+def test_the_rollout_of_the_examples_asks_the_gate(server: httpx.Client) -> None:
+    template, rollout = yaml.safe_load_all((EXAMPLES / "argo_rollouts.yaml").read_text())
+    (metric,) = template["spec"]["metrics"]
+    web = metric["provider"]["web"]
+    assert (web["jsonPath"], metric["successCondition"]) == ("{$.is_open}", "result == true")
+    assert {arg["name"] for arg in template["spec"]["args"]} == {"share", "token"}
+    steps = rollout["spec"]["strategy"]["canary"]["steps"]
+    asked = [step["analysis"] for step in steps if "analysis" in step]
+    assert [step["setWeight"] / 100 for step in steps if "setWeight" in step][1:] == [
+        float(one["args"][0]["value"]) for one in asked
+    ]
+    for one in asked:
+        assert one["templates"] == [{"templateName": template["metadata"]["name"]}]
+        url = web["url"].replace("{{args.share}}", one["args"][0]["value"]).replace("checkout", "new-checkout")
+        assert server.get(url.removeprefix("http://surefoot:8080")).json()["is_open"] in (True, False)
+
+
+def test_a_token_for_other_experiments_sees_no_flag(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    admin, other = tokens.create(["admin"]), tokens.create(["decide"], experiments=["greeting"])
+    settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(tmp_path / "tokens.json"))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+        client.headers["Authorization"] = f"Bearer {admin}"
+        for name in ("greeting", "new-checkout"):
+            create(client, name, policy="Guard", actions=[1, 2], settings=GUARD)
+        body, own = {"context": {"targetingKey": "me"}}, {"Authorization": f"Bearer {other}"}
+        assert client.post(f"{FLAGS}/greeting", json=body, headers=own).status_code == 200
+        assert client.post(f"{FLAGS}/new-checkout", json=body, headers=own).status_code == 403
+        listed = client.post(FLAGS, json=body, headers=own).json()["flags"]
+        assert [one["key"] for one in listed] == ["greeting"]
+        assert client.post(FLAGS, json=body, headers={"Authorization": ""}).status_code == 401
+
+
+NODE = """
+import { OpenFeature } from '@openfeature/server-sdk';
+import { OFREPProvider } from '@openfeature/ofrep-provider';
+await OpenFeature.setProviderAndWait(new OFREPProvider({ baseUrl: process.argv[2] }));
+const flags = OpenFeature.getClient();
+const context = { targetingKey: 'from-javascript' };
+const found = [];
+for (let at = 0; at < 3; at++) found.push(await flags.getBooleanDetails('new-checkout', false, context));
+found.push(await flags.getBooleanDetails('no-such', true, context));
+console.log(JSON.stringify(found));
+"""
+PACKAGES = ("@openfeature/server-sdk@1.23.0", "@openfeature/ofrep-provider@0.1.3")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("npm") is None, reason="Node is not installed: apt-get install nodejs npm")
+def test_the_javascript_provider(server: httpx.Client, tmp_path: Path) -> None:
+    subprocess.run(["npm", "install", "--silent", "--prefix", tmp_path, *PACKAGES], check=True, capture_output=True)
+    (tmp_path / "flags.mjs").write_text(NODE)
+    done = subprocess.run(["node", tmp_path / "flags.mjs", str(server.base_url)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *found, unknown = json.loads(done.stdout)
+    assert len({one["value"] for one in found}) == 1
+    assert {one["reason"] for one in found} == {"SPLIT"}
+    assert len({one["flagMetadata"]["decision_id"] for one in found}) == 3
+    assert (unknown["value"], unknown["errorCode"]) == (True, "FLAG_NOT_FOUND")
