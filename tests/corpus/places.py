@@ -14,6 +14,7 @@ import pytest
 
 from surefoot.audit import audit, audit_shards
 from surefoot.client import Client, RemoteHub, ServiceError
+from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, coins, create_shared
 from surefoot.experiment.export import pair_rounds, row_rounds
 from surefoot.journal import open_journal
@@ -94,11 +95,11 @@ def rows_of(journal: Any, name: str, is_guard: bool) -> list[Any]:
 class Process:
     """An experiment in this process, on SQLite."""
 
-    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any], **options: Any) -> None:
         self.clock, self.path, self.is_guard = Clock(), folder / "shop.db", policy == "Guard"
         self.journal = open_journal(self.path)
-        made = make_policy(policy, settings)
-        self.shop = Experiment.create(self.journal, NAME, made, mode="guarded", clock=self.clock, snapshot_every=40)
+        made, told = make_policy(policy, settings), {"mode": "guarded", "clock": self.clock, **options}
+        self.shop = Experiment.create(self.journal, NAME, made, snapshot_every=40, **told)
 
     def tick(self) -> None:
         self.clock.now += 1.0
@@ -124,8 +125,11 @@ class Process:
     def renew(self) -> None:
         """Nothing: there is no lease."""
 
-    def restart(self) -> None:
+    def close(self) -> None:
         self.journal.close()
+
+    def restart(self) -> None:
+        self.close()
         self.journal = open_journal(self.path)
         self.shop = Experiment.open(self.journal, NAME, clock=self.clock, snapshot_every=40)
 
@@ -137,7 +141,7 @@ class Process:
 class Shard(Process):
     """One of two shards that share a floor; the other one is idle and hands in with it."""
 
-    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any], **options: Any) -> None:
         self.clock, self.folder, self.is_guard = Clock(), folder, policy == "Guard"
         self.hub = open_journal(folder / "hub.db")
         create_shared(
@@ -147,6 +151,7 @@ class Shard(Process):
             mode="guarded",
             skew=1.0,
             clock=self.clock,
+            **options,
         )
         self.journals: dict[str, Any] = {}
         self.join()
@@ -157,6 +162,11 @@ class Shard(Process):
         self.shop, self.other = (
             Experiment.join(self.hub, NAME, journal, shard=name, **told) for name, journal in self.journals.items()
         )
+
+    def close(self) -> None:
+        self.hub.close()
+        for journal in self.journals.values():
+            journal.close()
 
     def restart(self) -> None:
         for journal in self.journals.values():
@@ -251,15 +261,17 @@ class Served:
 class AtEdge(Process):
     """An app's own shard under a signed lease."""
 
-    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any], **extra: Any) -> None:
         self.folder, self.is_guard, self.stack = folder, policy == "Guard", ExitStack()
         new_keys(folder)
         options = {**options_of(folder), "lease_seconds": 1e6, "window_seconds": 1e6}
         self.address = self.stack.enter_context(running(Settings(**options)))
         told = shared(policy, settings)
-        body = {"name": NAME, "policy": policy, "settings": told, "mode": "guarded", "ledger": "sharded"}
+        body = {"name": NAME, "policy": policy, "settings": told, "mode": "guarded", "ledger": "sharded", **extra}
         answer = httpx.post(self.address + "/v1/experiments", json=body, trust_env=False, timeout=60)
-        assert answer.status_code == 201, answer.text
+        if answer.status_code != 201:
+            self.stack.close()
+            raise ConfigError(answer.json()["detail"])
         self.start()
 
     def start(self) -> None:
@@ -283,6 +295,10 @@ class AtEdge(Process):
     def stop(self) -> None:
         self.hub.close()
         self.journal.close()
+
+    def close(self) -> None:
+        self.stop()
+        self.stack.close()
 
     def restart(self) -> None:
         self.stop()
