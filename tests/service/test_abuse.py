@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +17,17 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from surefoot.experiment import Experiment
 from surefoot.service import registry
 from surefoot.service.beliefs import Beliefs
 from surefoot.service.connections import Connections
+from surefoot.service.problems import KINDS, ProblemError
+from surefoot.service.server import BUSY
 from surefoot.service.settings import Limits, Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.servers import ACTIONS, POLICY, Apart, create, running
 
-SHOP = "/v1/experiments/shop"
+SHOP, JSON = "/v1/experiments/shop", {"content-type": "application/json"}
 
 QUICK = 5.0  # seconds: how long an honest caller may have to wait meanwhile, on a busy machine
 
@@ -381,6 +385,49 @@ def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch
         while client.get(way).json()["observations"] == 1:
             assert time.monotonic() < latest
             time.sleep(0.5)
+
+
+def test_nothing_is_decided_for_callers_that_have_hung_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, released, submit = threading.Event(), threading.Event(), Experiment.submit_asks
+
+    def held(self: Experiment, *args: Any) -> Any:
+        began.set()
+        released.wait(60)
+        return submit(self, *args)
+
+    def slow(self: Experiment, asks: Any, executor: Any) -> Any:
+        return executor.submit(lambda: held(self, asks, executor).result())
+
+    settings = Settings(database=str(tmp_path / "shop.journal"))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        create(client)
+        monkeypatch.setattr(Experiment, "submit_asks", slow)
+        body = json.dumps({"actions": ACTIONS}).encode()
+        with ThreadPoolExecutor(1) as pool:
+            patient = pool.submit(client.post, f"{SHOP}/decisions", content=body, headers=JSON)
+            assert began.wait(60)
+            callers = [socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) for _ in range(300)]
+            for one in callers:
+                one.sendall(JAVA % len(body) + body)
+            waiting = 'surefoot_queue_size{experiment="shop",verb="decide"} 301.0'
+            deadline = time.monotonic() + 60
+            while waiting not in httpx.get(f"{address}/metrics", trust_env=False, timeout=60).text:
+                assert time.monotonic() < deadline
+            for one in callers:
+                one.close()
+            gone = 'route="/v1/experiments/{name}/decisions",status="408"} 300.0'
+            while gone not in httpx.get(f"{address}/metrics", trust_env=False, timeout=60).text:
+                assert time.monotonic() < deadline
+            released.set()
+            assert patient.result().status_code == 201
+        assert client.post(f"{SHOP}/decisions", json={"actions": ACTIONS}).json()["round"] == 2
+
+
+def test_every_refusal_that_will_pass_says_when_to_come_again() -> None:
+    passing = [word for word, (status, *_) in KINDS.items() if status in (429, 503)]
+    assert len(passing) > 4
+    assert all("Retry-After" in ProblemError(word).headers for word in passing)
+    assert b"\r\nretry-after: " in BUSY
 
 
 def test_probes_know_no_limit(tmp_path: Path) -> None:

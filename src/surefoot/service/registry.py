@@ -51,7 +51,7 @@ class BoundedExperiment(AsyncExperiment):
 
     def _put(self, waiting: BatchQueue, ready: list[Any]) -> asyncio.Future[list[Any]]:
         if waiting.size + len(ready) > self._most:
-            raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.", Retry_After="1")
+            raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.")
         return super()._put(waiting, ready)
 
 

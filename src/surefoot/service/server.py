@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from surefoot.errors import ConfigError
 from surefoot.journal.address import without_password
 from surefoot.service.app import Service, create_app
+from surefoot.service.authorization import KEY, RequestScope
 from surefoot.service.logs import configure, log
 from surefoot.service.preflight import check_heads, listen
 from surefoot.service.problems import MEDIA_TYPE, encode, problem
@@ -71,6 +72,7 @@ def _last_words(word: str) -> bytes:
     found = problem(word)
     body = encode(found)
     head = f"HTTP/1.1 {found.status} {HTTPStatus(found.status).phrase}\r\ncontent-type: {MEDIA_TYPE}\r\n"
+    head += "retry-after: 1\r\n" if found.status == 503 else ""
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
@@ -131,8 +133,11 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room for others."""
+        """Make room for others, and decide nothing for a caller that has hung up."""
         self._service.connections.remove(self._address, self)
+        visit = None if self.cycle is None else self.cycle.scope.get(KEY)
+        if isinstance(visit, RequestScope) and visit.waits_for is not None:
+            visit.waits_for.cancel()
         super().connection_lost(exc)
 
     @property
