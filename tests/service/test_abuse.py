@@ -2,7 +2,11 @@
 
 import asyncio
 import contextlib
+import json
+import shutil
 import socket
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +17,17 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from surefoot.experiment import Experiment
 from surefoot.service import registry
 from surefoot.service.beliefs import Beliefs
 from surefoot.service.connections import Connections
+from surefoot.service.problems import KINDS, ProblemError
+from surefoot.service.server import BUSY
 from surefoot.service.settings import Limits, Settings
+from surefoot.service.tokens import TokenFile
 from tests.service.servers import ACTIONS, POLICY, Apart, create, running
 
-SHOP = "/v1/experiments/shop"
+SHOP, JSON = "/v1/experiments/shop", {"content-type": "application/json"}
 
 QUICK = 5.0  # seconds: how long an honest caller may have to wait meanwhile, on a busy machine
 
@@ -168,6 +176,129 @@ def test_a_head_that_does_not_end_is_refused_before_a_token_is_read(server: Abus
     assert server.megabytes < before + 40
 
 
+CHUNKED = (
+    b"POST /v1/experiments/shop/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("start", [b"2\r\n{}\r\n0\r\n", b"2\r\n{}\r\n0\r\nx-endless: ", b"2;x=", b""])
+def test_trailers_extensions_and_blank_lines_that_do_not_end_are_refused(server: Abused, start: bytes) -> None:
+    before = server.megabytes
+    block = (b"x: 1\r\n" if start.endswith(b"0\r\n") else b"x" if start else b"\r\n") * 8000
+    with server.dial() as connection:
+        sent = 0
+        with contextlib.suppress(OSError):
+            connection.sendall(CHUNKED + start if start else b"")
+            while sent < 40_000_000:
+                connection.sendall(block)
+                sent += len(block)
+        assert sent < 20_000_000  # what the kernel holds on the way, at most
+    server.serves()
+    assert server.megabytes < before + 40
+
+
+def test_a_token_in_a_trailer_is_none(tmp_path: Path) -> None:
+    token = TokenFile(tmp_path / "tokens").create(["admin"])
+    settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(tmp_path / "tokens"))
+    with running(settings) as address:
+        port = int(address.rpartition(":")[2])
+        head = CHUNKED.replace(b"/v1/experiments/shop/decisions", b"/v1/experiments")
+        trailer = b"Authorization: Bearer %s\r\n\r\n" % token.encode()
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(head + b"2\r\n{}\r\n0\r\n" + trailer)
+            assert b" 401 " in _last_words(connection, time.monotonic() + 20)
+
+
+def test_one_request_at_a_time(server: Abused) -> None:
+    before, ask = server.megabytes, b"GET /v1/experiments/shop HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for more in (ask, ask * 300_000, b"nonsense\r\n\r\n"):  # up to 20 MB
+        with server.dial() as connection:
+            found = b""
+            with contextlib.suppress(OSError):  # it is closed while we still send
+                connection.sendall(ask + more)
+            with contextlib.suppress(OSError):
+                while chunk := connection.recv(65536):
+                    found += chunk
+        assert found.count(b"HTTP/1.1 ") <= 1
+        if len(more) < 1000:
+            assert found.startswith(b"HTTP/1.1 200")  # the first is answered, and told that no other will be
+            assert b"\r\nconnection: close\r\n" in found
+    server.serves()
+    assert server.megabytes < before + 40
+
+
+def test_refused_requests_whose_bodies_never_come_take_no_room(server: Abused) -> None:
+    head = b"POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"
+    refused = list[socket.socket]()
+    for _ in range(1100):  # more than one address may have
+        one = server.dial()
+        one.sendall(head)
+        refused.append(one)
+    server.serves()
+    deadline = time.monotonic() + 20
+    with contextlib.suppress(ConnectionResetError):
+        assert b" 415 " in _last_words(refused[-1], deadline)
+    refused[-2].settimeout(20)
+    with contextlib.suppress(ConnectionResetError):
+        while refused[-2].recv(65536):  # in the end it is closed
+            pass
+    for one in refused:
+        one.close()
+
+
+def test_a_body_that_comes_after_its_refusal_is_read_away(server: Abused) -> None:
+    head = b"POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"
+    with server.dial() as connection:
+        for _ in range(3):  # and the connection is as good as before
+            connection.sendall(head)
+            assert b" 415 " in connection.recv(65536)
+            connection.sendall(b"123456789")
+
+
+# What java.net.http.HttpClient of JDK 17 sends of itself: head and body are two writes.
+JAVA = (
+    b"POST /v1/experiments/shop/decisions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: %d\r\n"
+    b"Host: 127.0.0.1\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nUpgrade: h2c\r\n"
+    b"User-Agent: Java-http-client/17.0.15\r\nContent-Type: application/json\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_an_offer_of_another_protocol_is_passed_over(server: Abused, is_apart: bool) -> None:
+    body = json.dumps({"actions": ACTIONS}).encode()
+    with server.dial() as connection:
+        for _ in range(3):
+            connection.sendall(JAVA % len(body) if is_apart else JAVA % len(body) + body)
+            if is_apart:
+                time.sleep(0.05)
+                connection.sendall(body)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
+        connection.sendall(b"CONNECT other:443 HTTP/1.1\r\nHost: other\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
+        assert connection.recv(65536) == b""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="there is no JDK here")
+def test_javas_own_client_is_served(server: Abused, tmp_path: Path) -> None:
+    source = tmp_path / "Ask.java"
+    source.write_text(
+        """import java.net.URI; import java.net.http.*;
+        class Ask { public static void main(String[] args) throws Exception {
+            var client = HttpClient.newHttpClient();
+            var request = HttpRequest.newBuilder(URI.create(args[0])).header("Content-Type", "application/json")
+                .POST(HttpRequest.BodyPublishers.ofString(args[1])).build();
+            for (int n = 0; n < 3; n++)
+                System.out.println(client.send(request, HttpResponse.BodyHandlers.ofString()).statusCode());
+        } }"""
+    )
+    way = f"{server.address}{SHOP}/decisions"
+    ran = subprocess.run(
+        ["java", str(source), way, json.dumps({"actions": ACTIONS})], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["201"] * 3
+
+
 def test_idle_connections_take_no_room_from_others(server: Abused) -> None:
     idle = [server.dial() for _ in range(1100)]  # more than one address may have
     for _ in range(5):
@@ -254,6 +385,49 @@ def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch
         while client.get(way).json()["observations"] == 1:
             assert time.monotonic() < latest
             time.sleep(0.5)
+
+
+def test_nothing_is_decided_for_callers_that_have_hung_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, released, submit = threading.Event(), threading.Event(), Experiment.submit_asks
+
+    def held(self: Experiment, *args: Any) -> Any:
+        began.set()
+        released.wait(60)
+        return submit(self, *args)
+
+    def slow(self: Experiment, asks: Any, executor: Any) -> Any:
+        return executor.submit(lambda: held(self, asks, executor).result())
+
+    settings = Settings(database=str(tmp_path / "shop.journal"))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        create(client)
+        monkeypatch.setattr(Experiment, "submit_asks", slow)
+        body = json.dumps({"actions": ACTIONS}).encode()
+        with ThreadPoolExecutor(1) as pool:
+            patient = pool.submit(client.post, f"{SHOP}/decisions", content=body, headers=JSON)
+            assert began.wait(60)
+            callers = [socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) for _ in range(300)]
+            for one in callers:
+                one.sendall(JAVA % len(body) + body)
+            waiting = 'surefoot_queue_size{experiment="shop",verb="decide"} 301.0'
+            deadline = time.monotonic() + 60
+            while waiting not in httpx.get(f"{address}/metrics", trust_env=False, timeout=60).text:
+                assert time.monotonic() < deadline
+            for one in callers:
+                one.close()
+            gone = 'route="/v1/experiments/{name}/decisions",status="408"} 300.0'
+            while gone not in httpx.get(f"{address}/metrics", trust_env=False, timeout=60).text:
+                assert time.monotonic() < deadline
+            released.set()
+            assert patient.result().status_code == 201
+        assert client.post(f"{SHOP}/decisions", json={"actions": ACTIONS}).json()["round"] == 2
+
+
+def test_every_refusal_that_will_pass_says_when_to_come_again() -> None:
+    passing = [word for word, (status, *_) in KINDS.items() if status in (429, 503)]
+    assert len(passing) > 4
+    assert all("Retry-After" in ProblemError(word).headers for word in passing)
+    assert b"\r\nretry-after: " in BUSY
 
 
 def test_probes_know_no_limit(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ import asyncio
 import json
 import logging
 import shutil
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +193,10 @@ def test_heads_leave_the_journal_signed(database: str, tmp_path: Path, key: Path
         assert client.get("/v1/head").status_code == 404
         create(client)
         create(client, "blue")
-        own = client.get("/v1/head").json()
+        deadline = time.monotonic() + 60
+        while (told := client.get("/v1/head")).status_code == 404:
+            assert time.monotonic() < deadline
+        own = told.json()
     server.shutdown()
     server.server_close()
     found, public = read_expected(heads), PublicKey(key.with_suffix(".pub"))
@@ -209,6 +215,43 @@ def test_heads_leave_the_journal_signed(database: str, tmp_path: Path, key: Path
         forged = ExpectedHead("shop", found[0].number, "00" * 32, found[0].time, found[0].signature)
         assert [one.what for one in audit_journal(journal, expect=[forged], keys=[public]).findings] == ["signature"]
         assert "signature" not in audit_journal(journal, expect=found, keys=[public]).findings.counts
+
+
+def test_heads_are_tried_again_whatever_their_address_answers(database: str, lines: list[str]) -> None:
+    answers = [
+        b"",
+        b"HTTP/1.1 nonsense\r\n\r\n",
+        b"\xff\r\n\r\n",
+        b"HTTP/1.1 500 No\r\n\r\n",
+        b"HTTP/1.1 302 Go\r\nLocation: x:y\r\n\r\n",
+    ]
+    tries = list[bytes]()
+
+    def answer() -> None:
+        with suppress(OSError):  # closed at the end
+            for words in chain(answers, repeat(b"HTTP/1.1 204 Thanks\r\n\r\n")):
+                with listening.accept()[0] as one:
+                    tries.append(one.recv(65536))
+                    one.sendall(words)
+
+    def metric(name: str) -> float:
+        page = client.get("/metrics").text
+        return float(next(line.split()[1] for line in page.splitlines() if line.startswith(f"{name} ")))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        where = f"http://127.0.0.1:{listening.getsockname()[1]}/heads"
+        settings = Settings(database=database, heads_url=where, head_seconds=0.2)
+        with running(settings) as address, httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+            create(client)  # while nobody takes the head
+            assert client.post("/v1/experiments/shop/decisions", json={"actions": ACTIONS}).status_code == 201
+            threading.Thread(target=answer, daemon=True).start()
+            deadline = time.monotonic() + 60
+            while len(tries) <= len(answers):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert metric("surefoot_heads_failures_total") == len(answers)
+            assert metric("surefoot_heads_age_seconds") < 30
+    assert sum("heads could not be kept" in line for line in lines) >= len(answers)
 
 
 def test_nothing_is_noted_where_nothing_has_moved(database: str, tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ class AsyncExperiment:
     """An experiment whose callers are tasks of one event loop, any number of them at once.
 
     While one group of calls is being written, new calls wait; they form the next group, written in one transaction with
-    one flush. A call that finds nothing in progress starts at once. A caller that is cancelled gets no answer, but what
-    was decided stays decided.
+    one flush. A call that finds nothing in progress starts at once. A caller that is cancelled gets no answer: what
+    still waited is not decided, and what was decided stays decided.
 
     Parameters
     ----------
@@ -97,10 +97,25 @@ class AsyncExperiment:
         SurefootError
             If the request is refused; nothing was decided.
         """
-        result: Answer | SurefootError = (await self._put(self.decisions, [ask]))[0]
+        result = (await self.submit(ask))[0]
         if isinstance(result, SurefootError):
             raise result
         return result
+
+    def submit(self, ask: Ask) -> asyncio.Future[list[Answer | SurefootError]]:
+        """Queue one round whose request was read before.
+
+        Parameters
+        ----------
+        ask : Ask
+            What `Experiment.read` returned.
+
+        Returns
+        -------
+        Future
+            A list with the decision, or why it was refused; cancelled while it waits, nothing is decided.
+        """
+        return self._put(self.decisions, [ask])
 
     async def decide_all(self, requests: Iterable[Mapping[str, Any]]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order.
@@ -317,6 +332,10 @@ class EventLoopQueue:
             self._bell = None
 
     def _take(self) -> list[Caller]:
+        gone = sum(len(each.ready) for each in self._waiting if each.answers.done())
+        if gone:
+            self.size -= gone
+            self._waiting = [each for each in self._waiting if not each.answers.done()]
         count, total = 0, 0
         # A caller's entries stay together, so the first caller may exceed the limit.
         while count < len(self._waiting) and (count == 0 or total + len(self._waiting[count].ready) <= LARGEST_GROUP):

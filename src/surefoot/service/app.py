@@ -54,7 +54,8 @@ class Service:
         self.connections = Connections(settings.limits)
         self.registry = Registry(settings, clock=clock)
         tokens = None if settings.tokens is None else TokenFile(settings.tokens)
-        self.metrics = Metrics(self._statuses, self.registry.health, self.registry.waiting, tokens)
+        registry = self.registry
+        self.metrics = Metrics(self._statuses, registry.health, registry.heads, registry.waiting, tokens)
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)

@@ -1,5 +1,6 @@
 """Who is asking, what is logged of a request, and the guard that routes are marked with."""
 
+from asyncio import Future
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ class RequestScope:
     experiments: the only ones that it may be used for; None for all
     notes:       what the log line says besides, such as the decision's id
     find:        looks the presented token up again; None where the server has no tokens
+    waits_for:   the decision that it waits for, which nobody needs once the caller has hung up
     """
 
     request_id: str
@@ -32,6 +34,7 @@ class RequestScope:
     experiments: frozenset[str] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     find: Callable[[], Token | None] | None = None
+    waits_for: Future[Any] | None = None
 
     def admit(self, token: Token) -> None:
         """Act with a token that was presented."""

@@ -5,6 +5,7 @@ the framework, which cost more than half of what a decision takes. Their routes 
 and take over if a request is unusual; both read, authorise and refuse in the same way.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -64,7 +65,16 @@ class Handlers:
         ask = await self._read(opened, read_body(READ_DECIDE, body))
         # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
         del body
-        return self._tell(name, await opened.queue.answer(ask), visit)
+        visit.waits_for = waits_for = opened.queue.submit(ask)
+        try:
+            (result,) = await waits_for
+        except asyncio.CancelledError:
+            if waits_for.cancelled():  # by the connection, which is closed
+                raise ProblemError("timeout") from None
+            raise
+        if isinstance(result, SurefootError):
+            raise result
+        return self._tell(name, result, visit)
 
     async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> Outcomes:
         """Many decisions, each answered on its own."""

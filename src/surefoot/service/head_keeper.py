@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,12 @@ class HeadKeeper:
         self._settings, self._clock = settings, clock
         self.key = None if settings.signing_key is None else SigningKey(settings.signing_key)
         self._noted, self._alone = dict[str, Head](), threading.Lock()
+        self.failures, self._kept = 0, time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since all heads were last kept, or since the start."""
+        return time.monotonic() - self._kept
 
     def signed(self, name: str, head: Head) -> NamedHead:
         """A head of this moment, with a signature where there is a key."""
@@ -35,7 +42,15 @@ class HeadKeeper:
         return NamedHead(name, head.number, head.hash, now, signature)
 
     def note(self, journal: Journal) -> None:
-        """Note the heads that have moved since the last time. May wait for the journal."""
+        """Note the heads that have moved since the last time; what fails is counted. May wait for the journal."""
+        try:
+            self._note(journal)
+            self._kept = time.monotonic()
+        except Exception as error:  # whatever an address answers, the next time is another try
+            self.failures += 1
+            log.error("heads could not be kept", extra={"error": type(error).__name__, "detail": str(error)})
+
+    def _note(self, journal: Journal) -> None:
         with self._alone:
             heads = dict(filter(None, (self._moved(journal, name) for name in journal.names())))
             if not heads:

@@ -17,6 +17,7 @@ import surefoot
 from surefoot import core
 from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
+from surefoot.service.head_keeper import HeadKeeper
 from surefoot.service.health import HealthMonitor
 from surefoot.service.histogram import Histogram
 from surefoot.service.tokens import TokenFile
@@ -48,10 +49,12 @@ class Metrics(Collector):
         self,
         statuses: Callable[[], Iterable[Status]],
         health: HealthMonitor,
+        heads: HeadKeeper,
         waiting: Callable[[], Iterable[tuple[str, str, int]]],
         tokens: TokenFile | None = None,
     ) -> None:
-        self._statuses, self._health, self._waiting, self._tokens = statuses, health, waiting, tokens
+        self._statuses, self._health, self._heads, self._waiting = statuses, health, heads, waiting
+        self._tokens = tokens
         self._decisions: Counter[tuple[str, str]] = Counter()
         self._repeats: Counter[tuple[str]] = Counter()
         self._rewards: Counter[tuple[str, str]] = Counter()
@@ -114,6 +117,9 @@ class Metrics(Collector):
         yield _counter("surefoot_journal_failed_writes", "Of these, refused by the journal.", (), failed)
         age = {} if health.seconds_since_write is None else {(): health.seconds_since_write}
         yield _gauge("surefoot_journal_write_age_seconds", "Since the journal last took a write.", (), age)
+        failed = {(): self._heads.failures}
+        yield _counter("surefoot_heads_failures", "Times that heads could not be kept outside.", (), failed)
+        yield _gauge("surefoot_heads_age_seconds", "Since all heads were last kept.", (), {(): self._heads.age})
         text = "Seconds by which the system's clock is ahead of what it must be by now."
         yield _gauge("surefoot_clock_offset_seconds", text, (), {(): health.clock_offset})
         text = "1 if the system's clock is believed; 0 after a jump."

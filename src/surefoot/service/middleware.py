@@ -128,7 +128,7 @@ class Middleware:
             visit.check_path(scope["path"])
         elif scope["path"] != "/" and not scope["path"].startswith(PUBLIC):
             if self._tokens.error is not None:  # it may be a new one
-                raise ProblemError("tokens-unreadable", Retry_After="1")
+                raise ProblemError("tokens-unreadable")
             raise ProblemError("no-token", WWW_Authenticate='Bearer realm="surefoot"')
 
     def _refuse_host(self, headers: dict[bytes, bytes]) -> None:
@@ -226,9 +226,7 @@ def as_problem(error: SurefootError) -> ProblemError:
     found = of_error(error)
     if found.status >= 500:
         log.error("the journal failed", extra={"error": type(error).__name__, "detail": str(error)})
-    told = ProblemError.of(found)
-    told.headers = {"Retry-After": "1"} if found.status == 503 else {}
-    return told
+    return ProblemError.of(found)
 
 
 def _refuse_media_type(method: str, headers: dict[bytes, bytes]) -> None:

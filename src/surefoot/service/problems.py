@@ -139,6 +139,8 @@ class ProblemError(Exception):
         super().__init__(detail)
         self.problem = problem(word, detail, errors)
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.problem.status in (429, 503):  # whoever is to come again is told when
+            self.headers.setdefault("Retry-After", "1")
 
     @classmethod
     def of(cls, found: Problem) -> Self:

@@ -3,8 +3,9 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from surefoot.errors import (
@@ -50,7 +51,7 @@ class BoundedExperiment(AsyncExperiment):
 
     def _put(self, waiting: BatchQueue, ready: list[Any]) -> asyncio.Future[list[Any]]:
         if waiting.size + len(ready) > self._most:
-            raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.", Retry_After="1")
+            raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.")
         return super()._put(waiting, ready)
 
 
@@ -150,6 +151,7 @@ class Registry:
         self._journal: Journal | None = None
         self.shards = Shards(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_note_due = asyncio.Event()
 
     @property
     def journal(self) -> Journal:
@@ -177,7 +179,11 @@ class Registry:
         await self.run(self.open)
         # Before anything is stamped: a shared clock is found out here.
         await self.run(self.health.probe, self.journal)
-        self._tasks = [asyncio.create_task(one) for one in (self._keep(), self._probe(), self._note_heads())]
+        self._tasks = [
+            asyncio.create_task(_repeat(self._keep, self.settings.window_seconds)),
+            asyncio.create_task(_repeat(self._probe, PROBE_SECONDS)),
+            asyncio.create_task(_repeat(self._note, self.settings.head_seconds, self._is_note_due)),
+        ]
 
     async def stop(self) -> None:
         """Answer what waits, take snapshots, and close the journal."""
@@ -204,15 +210,14 @@ class Registry:
         made = await self.run(
             Experiment.create, self.journal, name, policy, clock=self._clock, snapshot_every=every, **settings
         )
-        # At once, so that it is missed from here on if somebody removes it.
-        await self._note()
+        self._is_note_due.set()  # at once, so that it is missed from here on if somebody removes it
         return await self._enter(made)
 
     async def fork(self, source: str, name: str, **settings: Any) -> tuple[OpenExperiment, Fork]:
         """Begin an experiment with what another has learned."""
         every = self.settings.snapshot_every
         made = await self.run(fork, self.journal, source, name, clock=self._clock, snapshot_every=every, **settings)
-        await self._note()
+        self._is_note_due.set()
         return await self._enter(made.experiment), made
 
     async def find(self, name: str) -> OpenExperiment:
@@ -281,31 +286,16 @@ class Registry:
         ]
 
     async def _probe(self) -> None:
-        while True:
-            await asyncio.sleep(PROBE_SECONDS)
-            await self.run(self.health.probe, self.journal)
-
-    async def _note_heads(self) -> None:
-        while True:
-            await self._note()
-            await asyncio.sleep(self.settings.head_seconds)
+        await self.run(self.health.probe, self.journal)
 
     async def _note(self) -> None:
-        try:
-            await self.run(self.heads.note, self.journal)
-        except (JournalError, OSError) as error:
-            log.error("heads could not be kept", extra={"error": type(error).__name__, "detail": str(error)})
+        await self.run(self.heads.note, self.journal)
 
     async def _keep(self) -> None:
-        while True:
-            try:
-                for name in await self.names():
-                    await self._keep_one(name)
-                # After the first time round every experiment is open.
-                self.health.is_open = True
-            except JournalError as error:
-                log.error("the journal cannot be read", extra={"error": type(error).__name__})
-            await asyncio.sleep(self.settings.window_seconds)
+        for name in await self.names():
+            await self._keep_one(name)
+        # After the first time round every experiment is open.
+        self.health.is_open = True
 
     async def _keep_one(self, name: str) -> None:
         try:
@@ -316,3 +306,16 @@ class Registry:
             self.health.damaged.pop(name, None)
         except Exception as error:  # a damaged experiment must not stop the others
             self.note_damage(name, error)
+
+
+async def _repeat(work: Callable[[], Awaitable[None]], seconds: float, is_due: asyncio.Event | None = None) -> None:
+    """Do some work every so many seconds, or once it is due; whatever goes wrong, it is tried again."""
+    is_due = is_due or asyncio.Event()
+    while True:
+        is_due.clear()
+        try:
+            await work()
+        except Exception as error:
+            log.error("tried again later", extra={"error": type(error).__name__, "detail": str(error)})
+        with suppress(TimeoutError):
+            await asyncio.wait_for(is_due.wait(), seconds)

@@ -9,11 +9,13 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from surefoot.errors import ConfigError
 from surefoot.journal.address import without_password
 from surefoot.service.app import Service, create_app
+from surefoot.service.authorization import KEY, RequestScope
 from surefoot.service.logs import configure, log
 from surefoot.service.preflight import check_heads, listen
 from surefoot.service.problems import MEDIA_TYPE, encode, problem
@@ -70,10 +72,11 @@ def _last_words(word: str) -> bytes:
     found = problem(word)
     body = encode(found)
     head = f"HTTP/1.1 {found.status} {HTTPStatus(found.status).phrase}\r\ncontent-type: {MEDIA_TYPE}\r\n"
+    head += "retry-after: 1\r\n" if found.status == 503 else ""
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
-TOO_SLOW, HEAD_TOO_LARGE, BUSY = (_last_words(word) for word in ("timeout", "head-too-large", "busy"))
+TOO_SLOW, HEAD_TOO_LARGE, MALFORMED, BUSY = map(_last_words, ("timeout", "head-too-large", "malformed", "busy"))
 
 
 class Together:
@@ -104,14 +107,14 @@ class Together:
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits for the head of a request and for connections, and timeouts for head and body.
+    """uvicorn's protocol for callers that nobody knows yet: one request at a time, limits of size, number and time.
 
     Checking all connections now and then is cheaper than a timer for every request.
     """
 
     _awaited: str | None = None
     _since = 0.0
-    _head_bytes = _requests = 0
+    _unread_bytes = 0  # since a head, or a piece of a body, was last complete
     _address = ""
 
     @property
@@ -130,15 +133,17 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room for others."""
+        """Make room for others, and decide nothing for a caller that has hung up."""
         self._service.connections.remove(self._address, self)
+        visit = None if self.cycle is None else self.cycle.scope.get(KEY)
+        if isinstance(visit, RequestScope) and visit.waits_for is not None:
+            visit.waits_for.cancel()
         super().connection_lost(exc)
 
     @property
     def idle_since(self) -> float | None:
-        """Since when nothing was asked for; None while a request is under way."""
-        is_idle = self._awaited == "head" or (self._awaited is None and self._is_answered)
-        return self._since if is_idle else None
+        """Since when nothing was asked for; None while an answer is due."""
+        return self._since if self._is_answered else None
 
     @property
     def _is_answered(self) -> bool:
@@ -150,44 +155,77 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless the head of a request does not end."""
-        requests = self._requests
-        super().data_received(data)
-        # A chunk in which no request was complete belongs to one head, as long as that is still awaited.
-        if self._awaited == "head" and requests == self._requests:
-            self._head_bytes += len(data)
-            if self._head_bytes > self._service.settings.limits.head_bytes:
-                self.transport.write(HEAD_TOO_LARGE)
-                self.drop()
+        """Read on, unless something that is no body does not end: a head, trailers, the extension of a chunk."""
+        self._unset_keepalive_if_required()
+        self._unread_bytes += len(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except HttpParserError:
+            self._refuse(MALFORMED)
+        if self._unread_bytes > self._service.settings.limits.head_bytes:
+            self._refuse(HEAD_TOO_LARGE)
+
+    def _decline(self, rest: bytes) -> None:
+        """Read the request without its offer of another protocol: the parser would skip its body."""
+        kept = [b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+        if len(kept) == len(self.headers):  # CONNECT, which offers nothing and wants a tunnel
+            self._refuse(MALFORMED)
+            return
+        line = b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        self.parser = HttpRequestParser(self)
+        self.data_received(b"".join([line, *kept, b"\r\n", rest]))
+
+    def _refuse(self, words: bytes) -> None:
+        """Close, with these words where they can still be the answer; a request under way is answered first."""
+        if self._awaited != "body" and not self._is_answered:
+            self.cycle.keep_alive, self._awaited = False, None
+            return
+        if self._awaited != "body" or not self.cycle.response_started:
+            self.transport.write(words)
+        if self.cycle is not None:
+            # Past the app, which may still wait for the body; the event wakes it to find its caller gone.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.drop()
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
-        self._head_bytes = 0
+        self._unread_bytes = 0
         self._await("head")
 
     def on_headers_complete(self) -> None:
         """The head is here."""
-        self._await("body")
-        self._requests += 1
+        if not self._is_answered:
+            raise HttpParserError("a request before the answer to the last")
+        if self.parser.should_upgrade():
+            return
         super().on_headers_complete()
+        self.headers = []  # trailers go where nobody looks
+        self._unread_bytes = 0
+        self._await("body")
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._unread_bytes = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """All of it is here."""
-        self._awaited, self._since = None, self.loop.time()
+        if self.parser.should_upgrade():
+            return
+        self._awaited, self._since, self._unread_bytes = None, self.loop.time(), 0
         super().on_message_complete()
 
     def close_timed_out(self, limits: Limits) -> None:
         """Close the connection if the caller takes too long; one that has sent a head gets an answer."""
         waited = self.loop.time() - self._since
         if self._awaited == "head" and waited > limits.head_seconds:
-            self.transport.close()
-        elif self._awaited == "body" and waited > limits.body_seconds and not self.cycle.response_started:
-            # Past the app, which still waits for the body; the event wakes it to find its caller gone.
-            self.transport.write(TOO_SLOW)
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            self.transport.close()
+            self._refuse(b"")
+        elif self._awaited == "body" and waited > limits.body_seconds:
+            self._refuse(TOO_SLOW)
 
     def _await(self, what: str) -> None:
         self._awaited, self._since = what, self.loop.time()
