@@ -44,8 +44,8 @@ $(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE)
 
 # What one command needs, at the same versions, without the tools to develop; and the core for this machine alone, as
 # glibc knows it (all builds where it does not say). It compiles while the rest is downloaded.
-PACKAGES = $$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	print(*project["dependencies"], *project["optional-dependencies"]["$*"])')
+PACKAGES = $(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *project["optional-dependencies"]["$*"], sep="\n")'
 GLIBC := /lib64/ld-linux-x86-64.so.2
 THIS_MACHINE = $(subst -,_,$(shell $(GLIBC) --help 2>/dev/null | awk '/^ *x86-64-v[34] .supported/ { print $$1; exit }'))
 
@@ -55,7 +55,7 @@ THIS_MACHINE = $(subst -,_,$(shell $(GLIBC) --help 2>/dev/null | awk '/^ *x86-64
 	@echo "2 of 3: what builds the core"
 	@$(PIP) --no-compile -c requirements/dev.txt cmake ninja nanobind scikit-build-core
 	@echo "3 of 3: the core, for this machine, and the packages of $*; this takes longest"
-	@$(PIP) --no-compile -c requirements/dev.txt $(PACKAGES) && echo "        packages installed" & \
+	@{ $(PACKAGES) | $(PIP) --no-compile -c requirements/dev.txt -r /dev/stdin; } && echo "        packages installed" & \
 	  $(PIP) --no-deps --no-build-isolation $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && echo "        core built" && wait $$!
 	@touch $@
 
