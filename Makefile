@@ -3,7 +3,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 BUILT := .venv/.built
-LEAN := .venv/.lean
 PEERS := .venv/.peers
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
@@ -43,28 +42,33 @@ $(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE)
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# What a simulation and its report need, at the same versions, without the tools to develop; and the core for this
-# machine alone, as glibc knows it (all builds where it does not say). It compiles while the rest is downloaded.
-SIMULATION = $$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	print(*project["dependencies"], *project["optional-dependencies"]["simulation"])')
+# What one command needs, at the same versions, without the tools to develop; and the core for this machine alone, as
+# glibc knows it (all builds where it does not say). It compiles while the rest is downloaded.
+PACKAGES = $(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *project["optional-dependencies"]["$*"], sep="\n")'
 GLIBC := /lib64/ld-linux-x86-64.so.2
 THIS_MACHINE = $(subst -,_,$(shell $(GLIBC) --help 2>/dev/null | awk '/^ *x86-64-v[34] .supported/ { print $$1; exit }'))
 
-$(LEAN): requirements/dev.txt pyproject.toml CMakeLists.txt $(NATIVE) | compiler
+.venv/.lean-%: requirements/dev.txt pyproject.toml CMakeLists.txt $(NATIVE) | compiler
+	@echo "1 of 3: a Python environment in .venv"
 	@$(NEW_ENVIRONMENT)
-	$(PIP) --no-compile -c requirements/dev.txt cmake ninja nanobind scikit-build-core
-	@$(PIP) --no-compile -c requirements/dev.txt $(SIMULATION) & \
-	  $(PIP) --no-deps --no-build-isolation $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && wait $$!
+	@echo "2 of 3: what builds the core"
+	@$(PIP) --no-compile -c requirements/dev.txt cmake ninja nanobind scikit-build-core
+	@echo "3 of 3: the core, for this machine, and the packages of $*; this takes longest"
+	@{ $(PACKAGES) | $(PIP) --no-compile -c requirements/dev.txt -r /dev/stdin; } && echo "        packages installed" & \
+	  $(PIP) --no-deps --no-build-isolation $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && echo "        core built" && wait $$!
 	@touch $@
 
 # The whole set-up serves as well where it is there.
-reproduce: $(if $(wildcard $(BUILT)),$(BUILT),$(LEAN)) ## the paper's experiment at full scale, into results/paper
+LEAN = $(if $(wildcard $(BUILT)),$(BUILT),.venv/.lean-$(1))
+
+reproduce: $(call LEAN,simulation) ## the paper's experiment at full scale, into results/paper
 	$(BIN)/surefoot reproduce
 
-serve: setup    ## decisions over HTTP at 127.0.0.1:8080, kept in surefoot.journal
+serve: $(call LEAN,service) ## decisions over HTTP at 127.0.0.1:8080, kept in surefoot.journal
 	$(BIN)/surefoot serve
 
-demo: setup     ## service, page and simulated visitors: a learner goes from its baseline to free play in a minute
+demo: $(call LEAN,service) ## service, page and simulated visitors: a learner goes from its baseline to free play in a minute
 	$(BIN)/surefoot demo
 
 docs: setup     ## the documentation as a site, which opens from site/index.html and needs no network

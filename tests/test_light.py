@@ -10,6 +10,7 @@ import pytest
 
 import surefoot
 from surefoot import __version__
+from tests.bare_python import base_packages, only
 
 SOURCES = sorted(Path(surefoot.__file__).parent.rglob("*.py"))
 
@@ -49,6 +50,33 @@ def test_the_version_needs_no_extra_and_other_commands_name_theirs() -> None:
     assert done.stderr == (
         "surefoot: this needs a few more packages: pip install 'surefoot[simulation]' (typer is missing)\n"
     )
+
+
+def test_a_bare_install_names_all_that_a_command_lacks_at_once(tmp_path: Path) -> None:
+    # Metadata of this package alone, and none of the packages of its extras.
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    needs = {extra: project["optional-dependencies"][extra] for extra in ("service", "simulation")}
+    lines = [f"Requires-Dist: {one.replace(';', ' ;')}" for one in project["dependencies"]]
+    for extra, packages in needs.items():
+        for one in packages:
+            name, _, marker = one.partition(";")
+            condition = f"({marker.strip()}) and " if marker else ""
+            lines.append(f"Requires-Dist: {name} ; {condition}extra == '{extra}'")
+    folder = tmp_path / "surefoot-0.1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", "Name: surefoot", "Version: 0.1.0", *lines]))
+    start = only(tmp_path, Path(surefoot.__file__).parents[1], base_packages(tmp_path / "base"))
+    code = start + "from surefoot.cli import main; main()"
+    for command, extra in (("serve", "service"), ("demo", "service"), ("reproduce", "simulation")):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", code, command], capture_output=True, text=True, timeout=60
+        )
+        names = sorted(re.split("[^a-z-]", one)[0].replace("-", "_") for one in needs[extra])
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"surefoot: this needs a few more packages: pip install 'surefoot[{extra}]' "
+            f"({', '.join(names)} are missing)\n"
+        )
 
 
 def test_the_version_is_an_option_that_help_lists() -> None:

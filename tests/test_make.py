@@ -1,4 +1,4 @@
-"""What `make reproduce` sets up in a clone where nothing is: only what it needs, at the versions that are tested."""
+"""What `make` sets up in a clone where nothing is: only what a command needs, at the versions that are tested."""
 
 import platform
 import shutil
@@ -27,11 +27,18 @@ def planned(goal: str, folder: Path, *done: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_experiment_needs_no_tools_of_developers(tmp_path: Path) -> None:
-    plan = planned("reproduce", tmp_path)
+EXTRAS = {"reproduce": "simulation", "serve": "service", "demo": "service"}
+
+
+@pytest.mark.parametrize("goal", EXTRAS)
+def test_a_command_needs_no_tools_of_developers_and_says_each_step(goal: str, tmp_path: Path) -> None:
+    plan = planned(goal, tmp_path)
     assert "-r requirements/dev.txt" not in plan
     assert plan.count("-c requirements/dev.txt") == 2
-    assert plan.rstrip().endswith("surefoot reproduce")
+    assert f'["optional-dependencies"]["{EXTRAS[goal]}"]' in plan
+    places = [plan.index(f'echo "{step} of 3: ') for step in (1, 2, 3)]
+    assert places == sorted(places)
+    assert plan.rstrip().endswith(f"surefoot {goal}")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="one build on other processors")
@@ -43,10 +50,11 @@ def test_the_experiment_builds_the_core_for_this_machine_alone(tmp_path: Path) -
         assert f"-C cmake.define.SUREFOOT_BUILDS={best} -e ." in planned("reproduce", tmp_path / "again")
 
 
-def test_the_whole_set_up_serves_the_experiment_too(tmp_path: Path) -> None:
-    plan = planned("reproduce", tmp_path, ".venv/.installed", ".venv/.built")
+@pytest.mark.parametrize("goal", EXTRAS)
+def test_the_whole_set_up_serves_each_command_too(goal: str, tmp_path: Path) -> None:
+    plan = planned(goal, tmp_path, ".venv/.installed", ".venv/.built")
     assert "pip install" not in plan
-    assert plan.rstrip().endswith("surefoot reproduce")
+    assert plan.rstrip().endswith(f"surefoot {goal}")
 
 
 def test_who_develops_gets_every_build(tmp_path: Path) -> None:

@@ -104,6 +104,26 @@ def test_each_claim_fails_where_the_numbers_say_otherwise(claim: int, policy: st
     assert not judge(changed(made_table(), policy, measure, mean), WORLD)[claim].holds
 
 
+def lucb_above(*rounds: int, elsewhere: float) -> pl.DataFrame:
+    """LUCB's regret above CLUCB's in some rounds, as first seen in the paper's own experiment; elsewhere as given."""
+    rows = [made_table().filter(ROUND > 10)]
+    rows += [made_table().filter(ROUND == 10).with_columns(round=pl.lit(each, dtype=pl.Int64)) for each in range(1, 11)]
+    table = pl.concat([each.with_columns(ROUND.cast(pl.Int64)) for each in rows])
+    mean = pl.when(ROUND.is_in(rounds)).then(LEVEL + 0.2).when(ROUND <= 10).then(elsewhere).otherwise(pl.col("mean"))
+    flat = changed(table, "CLUCB", "regret_per_round", pl.when(ROUND <= 10).then(LEVEL).otherwise(pl.col("mean")))
+    return changed(flat, "LUCB", "regret_per_round", mean)
+
+
+def test_the_first_few_rounds_are_several_before_the_lines_cross() -> None:
+    early = judge(lucb_above(3, 4, elsewhere=LEVEL), WORLD)[LOWER]
+    assert early.holds
+    assert early.measured.startswith("Of rounds 2 to 10, lower beyond the errors for every α in rounds 3 to 4. Round ")
+    assert not judge(lucb_above(3, elsewhere=LEVEL), WORLD)[LOWER].holds  # one round is not a few
+    late = judge(lucb_above(8, 9, 10, elsewhere=LEVEL - 0.2), WORLD)[LOWER]
+    assert not late.holds  # LUCB was lower before
+    assert "in none; from round 2 on LUCB is lower" in late.measured
+
+
 def test_a_rise_within_the_errors_does_not_break_a_trend() -> None:
     bump = pl.when((ALPHA == 0.8) & (ROUND == 4_000)).then(51.0).otherwise(pl.col("mean"))
     claim = judge(changed(made_table(), "CLUCB", "baseline_rounds", bump), WORLD)[SHORTER]
@@ -134,6 +154,17 @@ def test_claims_ask_for_lucb_and_clucb_and_a_known_world() -> None:
         judge(made_table().filter(pl.col("policy") != "LUCB"), WORLD)
     with pytest.raises(InputError, match="paper/other"):
         judge(made_table(), "paper/other")
+
+
+def test_claims_come_first_charts_have_the_papers_numbers_and_settings_are_folded(page: Reader) -> None:
+    text = " ".join(page.words)
+    parts = ["What the paper says", "Figure 1: Regret", "Figure 2: Rounds below", "Figure 3: Regret", "Key numbers"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "Not in the paper: Rounds played by the baseline" in text
+    assert "Figure 4" not in text
+    last = len(page.tags) - page.tags[::-1].index("summary")
+    assert (page.tags[last - 2], "table" in page.tags[last:]) == ("details", True)
 
 
 def test_the_page_is_whole_and_loads_nothing(page: Reader) -> None:

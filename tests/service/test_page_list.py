@@ -1,11 +1,15 @@
 """The page's list of experiments: what needs somebody is first, and nothing is shown in place of another."""
 
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
 from tests.service.page_browser import Browser, Tab
 from tests.service.servers import ACTIONS, create, running
 from tests.service.test_health import damage
@@ -87,3 +91,25 @@ def test_before_the_first_decision_there_is_no_empty_picture(tab: Tab, many: str
         client.post("/v1/experiments/ranking-03/decisions", json={"actions": ACTIONS}).raise_for_status()
     tab.wait("document.querySelectorAll('#chart .dot').length > 0 && document.getElementById('no-decisions').hidden")
     assert tab.complaints == []
+
+
+@pytest.mark.parametrize("asks_for_tokens", [False, True])
+def test_an_empty_page_leads_to_the_first_experiment(tab: Tab, tmp_path: Path, asks_for_tokens: bool) -> None:
+    file = tmp_path / "tokens"
+    token = TokenFile(file).create(["admin", "decide", "read"]) if asks_for_tokens else ""
+    settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(file) if asks_for_tokens else None)
+    with running(settings) as address:
+        tab.open(address)
+        if asks_for_tokens:
+            tab.wait("document.getElementById('token-dialog').open")
+            tab.run(f"document.getElementById('token').value = {token!r}")
+            tab.run("document.querySelector('#token-dialog .main').click()")
+        tab.wait("!document.getElementById('begin').hidden")
+        commands = tab.run("document.getElementById('begin-commands').textContent")
+        environment = {"PATH": os.environ["PATH"], "SUREFOOT_TOKEN": token}
+        done = subprocess.run(["sh", "-ec", commands], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert '"value":1.0' in done.stdout, done.stdout
+        tab.wait("document.getElementById('name').textContent === 'first'")
+        assert tab.run("document.getElementById('begin').hidden")
+    assert ("authorization" in commands) == asks_for_tokens

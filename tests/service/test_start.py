@@ -71,6 +71,18 @@ def test_a_server_that_is_told_to_stop_ends_with_0(tmp_path: Path) -> None:
     assert (events.count("serving"), events[-1]) == (1, "stopped")
 
 
+def test_a_server_prints_the_address_to_open_once_it_answers_there(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "surefoot", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline().split()
+        assert "<title>surefoot</title>" in httpx.get(said[1], trust_env=False).text
+        process.terminate()
+    assert (said[0], " ".join(said[2:])) == ("Open", "in a browser. Ctrl-C stops the server.")
+
+
 def test_a_token_file_that_is_missing_is_said_at_once_and_read_when_it_is_made(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     with Apart(tmp_path, tokens=file) as server:

@@ -1,7 +1,28 @@
 """The command line: one command per verb, each a thin call into the library."""
 
+import re
 import sys
+from importlib import metadata
 
+# Here, and not beside typer, which a base install lacks.
+# Every command, with the extra that brings its packages. A module of its name defines it: a function, or a Typer.
+COMMANDS = {
+    "reproduce": "simulation",
+    "simulate": "simulation",
+    "plan": "simulation",
+    "audit": "simulation",
+    "serve": "service",
+    "demo": "service",
+    "replay": "replay",
+    "fit-baseline": "replay",
+    "experiment": "simulation",
+    "reward": "replay",
+    "config": "service",
+    "backup": "service",
+    "restore": "service",
+    "move": "service",
+    "token": "service",
+}
 INTERRUPTED = 130  # as shells say it of a program that Ctrl-C ended
 CONTINUED = ("reproduce", "simulate", "move")  # which keep what they have done
 
@@ -15,16 +36,15 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(__version__)
         return
-    extra = "simulation"
     try:
-        # Within the try, since even typer may be missing: then the extra that brings it is named.
-        from surefoot.cli.commands import COMMANDS, app
+        from surefoot.cli.commands import app
 
-        extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", extra)
         app()
     except ModuleNotFoundError as error:
-        package = (error.name or "one of them").partition(".")[0]
-        hint = f"this needs a few more packages: pip install 'surefoot[{extra}]' ({package} is missing)"
+        extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", "simulation")
+        lacks = sorted({(error.name or "one of them").partition(".")[0], *_not_installed(extra)})
+        verb = "is" if len(lacks) == 1 else "are"
+        hint = f"this needs a few more packages: pip install 'surefoot[{extra}]' ({', '.join(lacks)} {verb} missing)"
         print(f"surefoot: {hint}", file=sys.stderr)
         sys.exit(2)
     except SurefootError as error:
@@ -40,6 +60,18 @@ def main() -> None:
         if end.code == INTERRUPTED:
             _interrupted()
         raise
+
+
+def _not_installed(extra: str) -> set[str]:
+    """The packages of an extra that are not installed, under the names by which Python imports them."""
+    try:
+        asked = metadata.requires("surefoot") or []
+    except metadata.PackageNotFoundError:  # a folder of sources, which says nothing of what it needs
+        return set()
+    brought = re.compile(rf"([\w-]+).*\bextra == ['\"]{extra}['\"]")
+    names = {match[1] for one in asked if (match := brought.match(one))}
+    installed = {one.name.lower().replace("_", "-") for one in metadata.distributions()}
+    return {name.replace("-", "_") for name in names - installed}
 
 
 def _interrupted() -> int:

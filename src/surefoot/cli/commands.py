@@ -8,27 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from surefoot import __version__
+from surefoot.cli import COMMANDS
 from surefoot.hints import nearest
-
-# Every command, with the extra that brings its packages. A module of its name defines it: a function, or a Typer.
-COMMANDS = {
-    "reproduce": "simulation",
-    "simulate": "simulation",
-    "plan": "simulation",
-    "audit": "simulation",
-    "serve": "service",
-    "demo": "service",
-    "replay": "replay",
-    "fit-baseline": "replay",
-    "experiment": "simulation",
-    "reward": "replay",
-    "config": "service",
-    "backup": "service",
-    "restore": "service",
-    "move": "service",
-    "token": "service",
-}
-
 
 LOOK: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 

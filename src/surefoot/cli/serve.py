@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from surefoot.errors import ConfigError
 from surefoot.service.settings import Settings, load
 
 ConfigOption = Annotated[
@@ -26,13 +25,9 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP. Ctrl-C or SIGTERM stops it once it has answered what waits."""
     settings = read_settings(config, database=database, host=host, port=port, tokens=tokens, heads=heads)
-    try:
-        from surefoot.service.server import serve as run
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"The service needs a few more packages: pip install 'surefoot[service]' ({error.name} is missing)"
-        ) from None
-    run(settings)
+    from surefoot.service.server import serve as run
+
+    run(settings, say=typer.echo)
 
 
 def read_settings(config: Path | None, **given: str | int | None) -> Settings:

@@ -1,4 +1,4 @@
-"""What is written about a sweep: its figures, and one HTML page with charts, claims, numbers and settings."""
+"""What is written about a sweep: its figures, and one HTML page with claims, charts, numbers and settings."""
 
 import math
 import os
@@ -90,6 +90,7 @@ INSTANCES = {
     "normalized": "The same draws, with θ divided by the best mean reward, so that the best action pays 1 and the "
     "paper's assumptions hold; signals are weaker, and learning takes longer.",
 }
+PAPER_FIGURES = 3  # our fourth is not the paper's
 USUAL = 0.1  # the alpha that is shown first
 SAFE = (
     "SafeLUCB is not in the paper. It makes the same promise with the same α, but proves each move by everything that "
@@ -143,7 +144,7 @@ def report_html(
         section("At a glance", cards(table, claims, rivals), tag("p", GLANCE), anchor="glance"),
         join(world_section(table, world, claims[world], i, rivals) for i, world in enumerate(names)),
         other_runs(table, [world for world in worlds(table) if world not in names]),
-        section("What was run", scale_table(table), tag("h3", "Settings"), settings_table(settings), anchor="run"),
+        section("What was run", scale_table(table), _settings(settings), anchor="run"),
         heading=frame.heading,
         verdict=verdict(table, claims),
         lead=[tag("p", frame.lead, class_="lead")],
@@ -151,6 +152,10 @@ def report_html(
         footer=FOOTER,
         scripts=chart_scripts(charts),
     )
+
+
+def _settings(settings: Mapping[str, object]) -> Html:
+    return tag("details", tag("summary", "Settings"), settings_table(settings))
 
 
 def _claims(table: pl.DataFrame, world: str) -> list[Claim]:
@@ -186,15 +191,16 @@ def cards(table: pl.DataFrame, by_world: Mapping[str, list[Claim]], rivals: Mapp
 
 
 def world_section(table: pl.DataFrame, world: str, claims: list[Claim], place: int, rivals: Mapping[str, str]) -> Html:
-    """An instance: charts, SafeLUCB beside the paper's, claims, numbers."""
+    """An instance: claims, charts, SafeLUCB beside the paper's, numbers."""
     rows, title = of_world(table, world), instance_title(world)
     intro = [tag("p", INSTANCES.get(world.rsplit("/", 1)[-1], ""))] if is_of_paper(world) else []
-    parts = [*intro, *_charts(rows, title, place)]
+    parts = list(intro)
+    if claims:
+        parts += [tag("h3", "What the paper says, and what we measured"), claim_table(claims, title)]
+    parts += _charts(rows, title, place, is_of_paper(world))
     if any(name in rivals for name in policies_of(rows)):
         beyond = "Beyond the paper: SafeLUCB" if is_of_paper(world) else "SafeLUCB beside the paper's policies"
         parts += [tag("h3", beyond), tag("p", SAFE), ratio_table(rows, title, rivals)]
-    if claims:
-        parts += [tag("h3", "What the paper says, and what we measured"), claim_table(claims, title)]
     parts += [tag("h3", "Key numbers"), number_table(rows, title)]
     return section(f"{'Instance' if is_of_paper(world) else 'World'}: {title}", *parts, anchor=f"world-{place}")
 
@@ -235,9 +241,12 @@ def _ratios(rows: pl.DataFrame, rivals: Mapping[str, str]) -> str:
     return f" Times fewer rounds of the baseline at α = {alpha:g}: {'; '.join(texts)}." if texts else ""
 
 
-def _charts(rows: pl.DataFrame, title: str, place: int) -> Iterator[Html]:
+def _charts(rows: pl.DataFrame, title: str, place: int, is_numbered: bool) -> Iterator[Html]:
+    """The charts; of the paper's worlds with the numbers of its figures."""
     runs = _runs(rows)
-    for kind, (heading, text) in _captions(rows).items():
+    for number_, (kind, (heading, text)) in enumerate(_captions(rows).items(), 1):
+        if is_numbered:
+            heading = f"Figure {number_}: {heading}" if number_ <= PAPER_FIGURES else f"Not in the paper: {heading}"
         label = f"{heading}, {title}; the numbers are in the table below"
         yield figure(heading, chart_place(f"{kind}-{place}", label), f"{text} {runs}")
 

@@ -75,14 +75,8 @@ class Visitors:
         while not self._is_ready():
             if self._stopping.wait(0.05) or time.monotonic() > deadline:
                 raise ConfigError(f"The demo's service must become ready, but port {self.port} is not.")
-        slow = threading.Timer(4.0, self._say, ["Compiling, which happens once and may take a minute or two."])
-        slow.daemon = True
-        slow.start()
-        try:
-            for choice in CHOICES:
-                self.ask("POST", "/v1/experiments", choice.experiment(window=WINDOW))
-        finally:
-            slow.cancel()
+        for choice in CHOICES:
+            self.ask("POST", "/v1/experiments", choice.experiment(window=WINDOW))
         self._say("A shop with simulated visitors: a learner starts beside what is played today.")
         self._say(f"Open http://{HOST}:{self.port}/ in a browser.")
         self._say("Ctrl-C ends the demo, and removes its journal.")

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import socket
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
@@ -25,9 +26,11 @@ from surefoot.service.settings import Limits, Settings
 class Server(uvicorn.Server):
     """A server that tells the app when it begins to stop, so that streams end and requests can be drained."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Service, say: Callable[[str], None] = lambda line: None
+    ) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self._say = service, say
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; a second signal stops at once. (uvicorn would end the process by the same signal again.)"""
@@ -39,11 +42,13 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             settings = self._service.settings
+            port = sockets[0].getsockname()[1] if sockets else settings.port  # 0 asks for any that is free
+            self._say(f"Open {page_address(settings.host, port)} in a browser. Ctrl-C stops the server.")
             log.info(
                 "serving",
                 extra={
                     "host": settings.host,
-                    "port": sockets[0].getsockname()[1] if sockets else settings.port,  # 0 asks for any that is free
+                    "port": port,
                     "database": without_password(settings.database),
                     "asks_for_tokens": not settings.is_open,
                 },
@@ -65,6 +70,16 @@ class Server(uvicorn.Server):
         """Begin to stop, from any thread."""
         self._service.stop()
         self.should_exit = True
+
+
+def page_address(host: str, port: int) -> str:
+    """Where a browser on this machine finds the page.
+
+    >>> page_address("0.0.0.0", 8080), page_address("::1", 8080)
+    ('http://127.0.0.1:8080/', 'http://[::1]:8080/')
+    """
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def _last_words(word: str) -> bytes:
@@ -251,7 +266,9 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
     )
 
 
-def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> None:
+def serve(
+    settings: Settings, *, sockets: list[socket.socket] | None = None, say: Callable[[str], None] = lambda line: None
+) -> None:
     """Serve until told to stop (Ctrl-C, or SIGTERM).
 
     Parameters
@@ -260,6 +277,8 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
         The server's settings.
     sockets : list of socket, optional
         Sockets to listen on in place of `settings.host` and `settings.port`.
+    say : callable, optional
+        Called with a line that names the address to open, once it answers there.
 
     Raises
     ------
@@ -284,7 +303,7 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
         for one in listening:
             one.close()
         raise
-    server = Server(config_of(settings, service), service)
+    server = Server(config_of(settings, service), service, say)
     calm_collector()
     server.run(sockets=listening)
     # uvicorn logs what kept it from starting, and returns.

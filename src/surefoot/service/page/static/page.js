@@ -95,7 +95,7 @@ function reveal(card) {
 function choose() {
   const names = page.experiments.map((status) => status.name);
   if (!names.length && page.damaged.length) return nothing("No experiment can be read: see the reasons above.");
-  if (!names.length) return nothing("No experiments yet. Create one with the API: POST /v1/experiments.");
+  if (!names.length) return nothing("No experiments yet.", true);
   const asked = location.hash.startsWith("#/") ? names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) : (page.chosen ?? names[0]);
   if (!asked) return nothing(`${unread(location.hash.slice(2))} Choose another above.`);
   if (asked !== page.chosen) begin(asked);
@@ -107,7 +107,9 @@ function unread(given) {
   return found ? `${found.name} is damaged. ${found.reason}` : `No experiment is called ${given} here, or your token may not read it.`;
 }
 
-function nothing(text) {
+function nothing(text, isEmpty = false) {
+  if (isEmpty) $set("begin-commands", parts.firstCommands(location.origin, !page.access.is_open));
+  $("begin").hidden = !isEmpty;
   page.following?.abort();
   Object.assign(page, { chosen: null, following: null });
   document.title = "surefoot";
@@ -121,7 +123,7 @@ function begin(name) {
   Object.assign(sight, { at: null, peek: null });
   stopRecalling();
   $("decisions").replaceChildren();
-  $("nothing").hidden = true;
+  $("nothing").hidden = $("begin").hidden = true;
   $("assumptions").replaceChildren();
   $("changes").replaceChildren();
   $("legend").replaceChildren();

@@ -30,6 +30,17 @@ export function damagedCard({ name, reason }) {
   );
 }
 
+// An experiment, a decision and its reward, as a terminal takes them.
+export function firstCommands(address, asksForToken) {
+  const json = "-H 'content-type: application/json'" + (asksForToken ? ' -H "authorization: Bearer $SUREFOOT_TOKEN"' : "");
+  const curl = (path, body) => `curl ${address}/v1/experiments${path} ${json} \\\n  -d '${JSON.stringify(body)}'`;
+  return [
+    curl("", { name: "first", policy: "Guard", mode: "guarded", settings: { alpha: 0.1, delta: 0.05 } }),
+    curl("/first/decisions", { decision_id: "visit-1", baseline: "today", proposal: "new" }),
+    curl("/first/decisions/visit-1/reward", { value: 1 }),
+  ].join("\n\n");
+}
+
 // How many there are, and how many of them somebody should look at.
 export function overview(experiments, damaged) {
   const alarmed = experiments.filter((status) => status.is_refuted).length, total = experiments.length + damaged.length;
