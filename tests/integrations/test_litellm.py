@@ -128,6 +128,12 @@ def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
             locked.rollback()
         served(chat.ask())
 
+        # A request that fails for good is settled at once.
+        big.is_down = small.is_down = True
+        assert chat.ask(metadata={"decision_id": "failed"}).json()["error"]["code"] == "500"
+        refusal = chat.reward("failed", {"quality": 0.9})
+        assert (refusal.status_code, "abandoned" in refusal.json()["error"]["message"]) == (409, True), refusal.text
+
     with open_journal(tmp_path / "chat.journal") as journal:
         report = audit(journal, "chat")
         assert report.is_clean, report.findings
