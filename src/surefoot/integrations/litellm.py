@@ -15,7 +15,7 @@ import asyncio
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from surefoot.errors import ConfigError, InputError, SurefootError
@@ -164,19 +164,26 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
     async def _retried(self, signal: Mapping[str, Any]) -> dict[str, Any]:
         """Another attempt goes to the baseline; the coin stays as it fell, and the journal says what was played."""
         if signal["model"] != self.baseline:
-            await self._void(signal["decision_id"], "The proposed model has failed, and the baseline answers.")
+            reason = "The proposed model has failed, and the baseline answers."
+            await self._note(self.experiment.void, signal["decision_id"], reason)
         return {**signal, "model": self.baseline}
 
     def _correct_late(self, deciding: "asyncio.Future[Answer]") -> None:
         if not deciding.cancelled() and deciding.exception() is None and deciding.result().action != self.baseline:
             reason = "It was decided too late, and the baseline answered."
-            self._late = asyncio.ensure_future(self._void(deciding.result().decision_id, reason))
+            self._late = asyncio.ensure_future(self._note(self.experiment.void, deciding.result().decision_id, reason))
 
-    async def _void(self, decision_id: str, reason: str) -> None:
+    async def _note(self, verb: Callable[..., bool], decision_id: str, reason: str) -> None:
         try:
-            await self._calls.run(self.experiment.void, decision_id, reason=reason)
+            await self._calls.run(verb, decision_id, reason=reason)
         except SurefootError as error:
-            log.warning("decision %s could not be voided: %s", decision_id, error)
+            log.warning("the journal does not say of decision %s: %s (%s)", decision_id, reason, error)
+
+    def _finished(self, request: Mapping[str, Any]) -> str | None:
+        """The decision of a request that will not be tried again, if it was made here and for it."""
+        decision_id = _signal(request).get("decision_id")
+        is_ours = isinstance(decision_id, str) and self._decisions.pop(decision_id, None) is not None
+        return decision_id if is_ours else None
 
     async def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send what was measured of an answer, such as its quality, minutes or days later.
@@ -197,10 +204,9 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Send cost and latency, each cut at the highest that was declared."""
-        decision_id = _signal(kwargs.get("litellm_params") or {}).get("decision_id")
+        decision_id = self._finished(kwargs.get("litellm_params") or {})
         if decision_id is None:
             return
-        self._decisions.pop(decision_id, None)  # it will not be tried again
         measured = {"cost": kwargs.get("response_cost"), "latency": (end_time - start_time).total_seconds()}
         values = {
             name: min(float(value), self._metrics[name]["high"])
@@ -214,6 +220,12 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         else:
             if receipt is not None and receipt.refused is not None:
                 log.warning("cost and latency of %s were refused: %s", decision_id, receipt.refused)
+
+    async def async_post_call_failure_hook(self, request_data: Any, *_: Any, **__: Any) -> None:
+        """Settle the round of a request that no model answered, at its worst; the proxy calls it after all retries."""
+        decision_id = self._finished(request_data)
+        if decision_id is not None:
+            await self._note(self.experiment.abandon, decision_id, "No model has answered.")
 
     async def async_post_call_response_headers_hook(self, data: Any, *_: Any, **__: Any) -> dict[str, str] | None:
         """The decision's id, for whoever sends the rest of the reward."""
