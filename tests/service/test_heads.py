@@ -203,6 +203,7 @@ def test_heads_leave_the_journal_signed(database: str, tmp_path: Path, key: Path
     assert {one.experiment for one in found} == {"shop", "blue", JOURNAL}
     assert all(one.is_signed_by(public) for one in found)
     assert b"".join(received) == heads.read_bytes()
+    assert heads.stat().st_mode & 0o777 == 0o600, "for its owner alone"
     logged = tmp_path / "server.log"
     logged.write_text("\n".join(lines))
     assert read_expected(logged) == found

@@ -26,6 +26,17 @@ def commands(title: str) -> list[str]:
     return re.findall(r"^ *\$ ((?:.*\\\n)*.*)", found, flags=re.MULTILINE)
 
 
+def test_every_line_for_the_reviewer_names_tests_that_are_there() -> None:
+    table = PAGE.partition("| attack or mishap |")[2].partition("\n\n")[0]
+    lines = table.splitlines()[2:]
+    assert len(lines) > 15
+    for line in lines:
+        names = re.findall(r"`([\w/]+\.py)::(\w+)`", line)
+        assert names, line
+        for file, name in names:
+            assert f"def {name}(" in (Path(__file__).parents[1] / file).read_text(), (file, name)
+
+
 class Desk:
     """A folder in which the page's commands are typed."""
 

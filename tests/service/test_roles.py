@@ -54,7 +54,7 @@ NEEDS: dict[tuple[str, str], str | None] = {
     ("GET", f"{SHOP}/gate"): "read",
     ("POST", "/ofrep/v1/evaluate/flags/{name}"): "decide",
     ("POST", "/ofrep/v1/evaluate/flags"): "decide",
-    ("GET", "/metrics"): "read",
+    ("GET", "/metrics"): "metrics",
     ("GET", f"{SHOP}/head"): "any",
     ("GET", "/v1/head"): "any",
     ("GET", "/v1/access"): "any",
@@ -218,13 +218,13 @@ def test_a_file_holds_hashes_only_and_belongs_to_its_owner(tmp_path: Path) -> No
     assert file.path.stat().st_mode & 0o777 == 0o600
     found = file.find(token)
     assert found is not None
-    assert [found.allows(role) for role in ROLES] == [True, True, False]
+    assert [found.allows(role) for role in ROLES] == [True, True, False, False]
     assert file.find(token[:-1]) is None
 
 
 def test_roles_must_be_known(tmp_path: Path) -> None:
     roles: list[Role] = []
-    with pytest.raises(ConfigError, match="decide, read, admin"):
+    with pytest.raises(ConfigError, match="decide, read, metrics, admin"):
         TokenFile(tmp_path / "tokens").create(roles)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from surefoot.errors import JournalError
 from surefoot.journal import Head, Journal
+from surefoot.journal.address import private_file
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import note_heads
 from surefoot.journal.signatures import SigningKey, head_message
@@ -73,6 +74,7 @@ class HeadKeeper:
             log.info("head", extra=told | {"head_time": told.pop("time")})
         body = b"".join(msgspec.json.encode(head) + b"\n" for head in heads)
         if self._settings.heads is not None:
+            private_file(Path(self._settings.heads))
             with Path(self._settings.heads).open("ab") as file:
                 file.write(body)
                 file.flush()

@@ -1,4 +1,4 @@
-"""Tokens: who may decide, read, or administer.
+"""Tokens: who may decide, read, read metrics alone, or administer.
 
 A token is `surefoot_<id>_<secret>`; the file holds its id, its roles and the SHA-256 of the whole. The secret is 256
 random bits, which cannot be guessed however fast the hash is: a slow one (scrypt) protects passwords that people
@@ -23,8 +23,8 @@ import msgspec
 from surefoot.errors import ConfigError
 from surefoot.service.logs import log
 
-Role: TypeAlias = Literal["decide", "read", "admin"]
-ROLES: tuple[Role, ...] = ("decide", "read", "admin")
+Role: TypeAlias = Literal["decide", "read", "metrics", "admin"]
+ROLES: tuple[Role, ...] = ("decide", "read", "metrics", "admin")
 PREFIX = "surefoot"
 NOBODY = "0" * 64
 
@@ -119,7 +119,7 @@ class TokenFile:
 
         Parameters
         ----------
-        roles : list of {"decide", "read", "admin"}
+        roles : list of {"decide", "read", "metrics", "admin"}
             What it may do; an admin may do everything.
         note : str
             What it is for.

@@ -66,7 +66,7 @@ def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
 
     @get(
         "/metrics",
-        **guarded("read", TAGS, "readMetrics"),
+        **guarded("metrics", TAGS, "readMetrics"),
         media_type=MediaType.TEXT,
         responses=problems(),
     )
