@@ -11,7 +11,8 @@ import numpy as np
 
 import surefoot
 from bench.real_tables import JudgedAnswers, judged_answers
-from surefoot.arrays import Vector
+from surefoot.arrays import Matrix, Vector
+from surefoot.safety.metric import Metric
 from surefoot.simulation import simulate_guard
 
 TODAY, SMALL, SMALLEST = "google/gemini-2.5-pro", "mistralai/mistral-large-2512", "meta-llama/llama-3.1-8b-instruct"
@@ -47,8 +48,12 @@ def bill(
     orders: int = ORDERS,
     degrades: bool = False,
     is_guarded: bool = True,
+    ceiling: Metric | None = None,
 ) -> Bill:
-    """Serve all prompts in so many orders by lot; without the guard the proposal answers all of them."""
+    """Serve all prompts in so many orders by lot; without the guard the proposal answers all of them.
+
+    The ceiling, if there is one, is that of the dollars of an answer, each cut at the highest that it declares.
+    """
     alpha, rng = round(1.0 - floor, 9), np.random.default_rng(SEED)
     today, new = answers.models.index(TODAY), answers.models.index(proposal)
     prompts = len(answers.scores)
@@ -56,7 +61,7 @@ def bill(
     saved, paid, kept, owed, slack = np.zeros((5, orders))
     nearest = np.full(orders, np.inf)
 
-    def world(t: int, share: Vector, _: np.random.Generator) -> tuple[Vector, Vector]:
+    def world(t: int, share: Vector, _: np.random.Generator) -> tuple[Matrix, Matrix]:
         nonlocal nearest
         now, played = order[t], share if is_guarded else 1.0
         before, after = answers.scores[now, today], answers.scores[now, new]
@@ -68,9 +73,13 @@ def bill(
         owed[:] += before
         slack[:] = kept - floor * owed
         nearest = np.minimum(nearest, slack)
-        return after[:, None], before[:, None]
+        if ceiling is None:
+            return after[:, None], before[:, None]
+        dollars = np.minimum(answers.dollars[now] / ceiling.high, 1.0)
+        return np.column_stack([after, dollars[:, new]]), np.column_stack([before, dollars[:, today]])
 
-    guard = surefoot.Guard(alpha=alpha, delta=DELTA, goal="save")
+    metrics = {"quality": surefoot.floor(0.0, 1.0, alpha=alpha)} | ({"cost": ceiling} if ceiling is not None else {})
+    guard = surefoot.Guard(delta=DELTA, goal="save", metrics=metrics)
     simulate_guard(guard, world, rounds=prompts, runs=orders, seed=SEED, deviation=EXACT)
     return Bill(saved / paid, kept / owed, nearest)
 
@@ -87,6 +96,10 @@ def main() -> bool:
             _tell(proposal + ", degrades" * degrades, floor, found)
             goal = GOALS.get(floor, 0.0) if (proposal, degrades) == (SMALL, False) else 0.0
             held.append(found.below <= DELTA * ORDERS and float(found.saved.mean()) >= goal)
+    for floor, goal in GOALS.items():
+        found = bill(answers, SMALL, floor, ceiling=surefoot.ceiling(0.0, 0.1, alpha=0.1, reserve=1.0))
+        _tell(f"{SMALL}, and a ceiling", floor, found)
+        held.append(found.below <= DELTA * ORDERS and float(found.saved.mean()) >= goal)
     for proposal, degrades in ((SMALL, False), (SMALLEST, False), (SMALL, True)):
         found = bill(answers, proposal, 0.95, orders=20, degrades=degrades, is_guarded=False)
         _tell(proposal + ", degrades" * degrades + ", no guard", 0.95, found)

@@ -1,5 +1,6 @@
 """The real proxy of LiteLLM, with the configuration of the documentation, in front of two local models."""
 
+import json
 import os
 import re
 import signal
@@ -18,9 +19,13 @@ import httpx
 
 import surefoot
 from surefoot.audit import audit
+from surefoot.experiment import create_shared
 from surefoot.journal import open_journal
 from surefoot.rounds import decode, events
 from tests.integrations.model_server import model_server
+from tests.service.servers import running
+from tests.sharing.edges import Shop, new_keys, settings_of
+from tests.sharing.experiments import GUARD
 
 PAGE = Path(__file__).parents[2] / "docs" / "litellm.md"
 ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "API_KEY": "none"}
@@ -212,3 +217,53 @@ def test_the_router_of_the_documentation(tmp_path: Path) -> None:
         "10 27 1",
         "`baseline` and `proposal` must be two models, but both are 'openai/big'.",
     ]
+
+
+GATEWAYS = """
+import asyncio, json, sys
+from types import SimpleNamespace
+import surefoot
+from surefoot.integrations.litellm import GuardedModels
+
+async def main(*gateways):
+    served = []
+    for n in range(30):
+        models = gateways[n % len(gateways)]
+        request = SimpleNamespace(candidate_models=["openai/big", "openai/small"], metadata={}, signals={})
+        signal = (await models.run(request)).signals["surefoot"]
+        served.append(request.candidate_models[0])
+        assert (await models.reward(signal["decision_id"], 0.5)).is_accepted
+    for models in gateways:
+        models.experiment.leases.renew()  # hands in what was decided
+    print(json.dumps(served))
+
+common = {"name": "shop", "baseline": "openai/big", "proposal": "openai/small"}
+settings = json.loads(sys.argv[1])
+asyncio.run(main(*(GuardedModels.from_settings({**common, **one}) for one in settings)))
+try:
+    GuardedModels.from_settings({**common, **settings[0], "journal": "memory:", "delta": 0.05})
+except surefoot.errors.ConfigError as error:
+    assert "those of the experiment at the hub" in str(error)
+"""
+
+
+def test_gateways_share_one_promise_through_a_service_or_a_hub(tmp_path: Path) -> None:
+    new_keys(tmp_path)
+    with running(settings_of(tmp_path)) as address:
+        Shop(address, tmp_path, tmp_path, kind="pair").create()
+        gateways = [
+            {"journal": "file:north.log", "hub": address, "shard": "north", "key": "head.pub"},
+            {"journal": "file:south.log", "hub": address, "shard": "south", "key": "head.pub"},
+            {"journal": "west.db", "hub": "other.db", "shard": "west"},
+        ]
+        with open_journal(tmp_path / "other.db") as other:
+            create_shared(other, "shop", surefoot.Guard(**GUARD), mode="guarded")
+        done = subprocess.run(
+            [sys.executable, "-c", GATEWAYS, json.dumps(gateways)],
+            cwd=tmp_path, env=os.environ | ENVIRONMENT, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        members = Shop(address, tmp_path, tmp_path).shards
+    assert set(json.loads(done.stdout)) == {"openai/big", "openai/small"}
+    assert {"north", "south"} < set(members)
+    assert members["north"]["rounds"] == members["south"]["rounds"] == 10

@@ -13,16 +13,18 @@ time is answered by the baseline, as is the retry of a request whose model has f
 
 import asyncio
 import logging
+import os
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from surefoot.client import RemoteHub
 from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.asynchronous import AsyncExperiment
 from surefoot.experiment.experiment import Experiment
 from surefoot.ids import new_id
-from surefoot.journal import open_journal
+from surefoot.journal import Journal, open_journal
 from surefoot.policies.by_name import make_policy
 from surefoot.rounds import Answer, Receipt
 
@@ -94,6 +96,8 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         settings : mapping
             baseline, proposal and deadline as above; journal, its address, and name, the experiment's; mode,
             reward_window, description and sealed as in `Experiment.create`; the rest are settings of `surefoot.Guard`.
+            Instead of all but the models, journal and name, for several gateways with one promise (`Experiment.join`):
+            hub, a journal's address or a service's; shard, this gateway's name; and of a service its public key.
 
         Returns
         -------
@@ -113,6 +117,8 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
             )
         models = {name: rest.pop(name) for name in ("baseline", "proposal", "deadline") if name in rest}
         journal, name = open_journal(rest.pop("journal")), rest.pop("name")
+        if "hub" in rest:
+            return cls(_joined(rest, name, journal), **models)
         options = {option: rest.pop(option) for option in OPTIONS if option in rest}
         guard = make_policy("Guard", rest, advice="Give them in `callback_settings.surefoot`.")
         if name not in journal.names():
@@ -231,6 +237,20 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         """The decision's id, for whoever sends the rest of the reward."""
         decision_id = _signal(data).get("decision_id")
         return None if decision_id is None else {DECISION_HEADER: decision_id}
+
+
+def _joined(settings: Mapping[str, Any], name: str, journal: Journal) -> Experiment:
+    """A shard of an experiment whose promise several gateways share; what it promises is said at the hub."""
+    if not {"hub", "shard"} <= set(settings) <= {"hub", "shard", "key"}:
+        raise ConfigError(
+            f"With a `hub`, `callback_settings.surefoot` must have `shard`, and of a service `key`, but has "
+            f"{', '.join(settings)}. The guard's settings are those of the experiment at the hub."
+        )
+    address = str(settings["hub"])
+    if not address.startswith(("http://", "https://")):
+        return Experiment.join(open_journal(address), name, journal, shard=settings["shard"])
+    hub = RemoteHub(address, key=settings.get("key", ""), token=os.environ.get("SUREFOOT_TOKEN"))
+    return Experiment.join(hub, name, journal, shard=settings["shard"])
 
 
 def _signal(request: Mapping[str, Any]) -> Mapping[str, Any]:
