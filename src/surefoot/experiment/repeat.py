@@ -87,8 +87,9 @@ class RepeatedChain:
                 f"Edge {self.shard!r} must come with the journal that it joined with, but this is another one. Join by "
                 "a name that no shard has had; the lease of a journal that is gone stays charged."
             )
+        coins = _RevealedCoins(self, state)
         for event in uploaded[self._known(transaction, uploaded, follows) :]:
-            self._repeat(transaction, state, event)
+            self._repeat(transaction, state, event, coins)
         self._state = state
         assert state.shard is not None
         return state.head, state.shard.due
@@ -108,10 +109,10 @@ class RepeatedChain:
                 )
         return len(known)
 
-    def _repeat(self, transaction: Transaction, state: State, sent: UploadedEvent) -> None:
+    def _repeat(self, transaction: Transaction, state: State, sent: UploadedEvent, coins: "_RevealedCoins") -> None:
         if not sent.time >= state.time:
             raise self._refused(sent, f"it is of {sent.time!r}, but the chain has come to {state.time!r}")
-        turn = Turn(transaction, state, sent.time, {}, _RevealedCoins(self, state))
+        turn = Turn(transaction, state, sent.time, {}, coins)
         repeat = REPEAT.get(sent.kind)
         if repeat is None:
             raise self._refused(sent, "an edge does not write such events")
@@ -158,10 +159,11 @@ class RepeatedChain:
 
 
 class _RevealedCoins:
-    """The coins of an edge, where its secrets are known."""
+    """The coins of an edge, where its secrets are known, in one transaction."""
 
     def __init__(self, chain: RepeatedChain, state: State) -> None:
         self._chain, self._state, self.block = chain, state, 0
+        self._begun: dict[str, tuple[int, bytes]] = {}  # by commitment, the event that began a block, and its secret
 
     def source(self, turn: Turn, decision_id: str) -> Callable[[int], float]:
         """What draws the coin of a decision; its block's event must stand in the chain already."""
@@ -172,11 +174,14 @@ class _RevealedCoins:
             at = round_ // BLOCK - (0 if lease is None else lease.block)
             if lease is None or lease.coins is None or not 0 <= at < len(lease.coins):
                 return float("nan")
-            for event in turn.transaction.newest_of(events.COINS, 2):
-                if decode(event, events.CoinBlock).commitment == lease.coins[at]:
-                    self.block = event.number
-                    return coin_of(self._chain.secret(round_ // BLOCK), round_, decision_id)
-            raise InputError(f"the block of round {round_} has not begun")
+            if lease.coins[at] not in self._begun:
+                for event in turn.transaction.newest_of(events.COINS, 2):
+                    if decode(event, events.CoinBlock).commitment == lease.coins[at]:
+                        self._begun[lease.coins[at]] = event.number, self._chain.secret(round_ // BLOCK)
+            if lease.coins[at] not in self._begun:
+                raise InputError(f"the block of round {round_} has not begun")
+            self.block, secret = self._begun[lease.coins[at]]
+            return coin_of(secret, round_, decision_id)
 
         return draw
 

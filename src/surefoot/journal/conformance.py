@@ -196,6 +196,14 @@ def the_newest_events_of_a_kind_come_newest_first(journal: Journal) -> None:
     assert len(view.newest_of("mode", 99)) == 3
     assert view.newest_of("none", 5) == view.newest_of("\0", 5) == []
 
+    def within(transaction: Transaction) -> list[int]:
+        transaction.append("mode", b"{}", time=99.0)
+        assert transaction.newest_of("mode", 1) == [transaction.events[-1]]
+        return [event.number for event in transaction.newest_of("mode", 3)]
+
+    before = journal.head(NAME).number
+    assert journal.transact(NAME, within) == [before + 1, *numbers]
+
 
 @check
 def a_key_is_used_once(journal: Journal) -> None:

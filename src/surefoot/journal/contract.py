@@ -326,6 +326,24 @@ class Transaction(View):
         # Keys that were appended here, or looked up below; None if no event carries them.
         self._known: dict[str, Event | None] = {}
 
+    def newest_of(self, kind: str, limit: int) -> list[Event]:
+        """The newest events of a kind, newest first, as `View.newest_of`; those appended here come before the others.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "mode".
+        limit : int
+            How many at most.
+
+        Returns
+        -------
+        list of Event
+            Empty if there is none.
+        """
+        own = [event for event in reversed(self.events) if event.kind == kind][:limit]
+        return own + self.over.newest_of(kind, limit - len(own)) if len(own) < limit else own
+
     def append(
         self, kind: str, payload: bytes, *, time: float, key: str | None = None, private: PrivateText | None = None
     ) -> Event:
