@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from surefoot.cli import progress
-from surefoot.cli.commands import COMMANDS, app, load
+from surefoot.cli import COMMANDS, progress
+from surefoot.cli.commands import app, load
 from surefoot.cli.replayed_specs import specs_of
 from surefoot.errors import ConfigError
 from surefoot.service.tokens import TokenFile

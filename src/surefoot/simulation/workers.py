@@ -53,8 +53,8 @@ def workers_on(on: Where, *, threads: int | None = None) -> Iterator[Executor]:
     try:
         yield executor
     except BaseException:
-        # Ctrl-C waits for what threads have begun, which cannot be stopped, and for nothing else.
-        executor.shutdown(wait=isinstance(executor, ThreadPoolExecutor), cancel_futures=True)
+        # Ctrl-C waits for nothing: what threads have begun cannot be stopped; its chunk is kept whole or not at all.
+        executor.shutdown(wait=False, cancel_futures=True)
         raise
     executor.shutdown()
 
@@ -75,7 +75,7 @@ def _open(on: Where, threads: int | None) -> Executor:
 def _local(threads: int | str | None) -> Executor:
     if threads is not None:
         threads = count("threads", int(threads), hint="It is the number of threads.")
-    return ThreadPoolExecutor(threads or os.cpu_count() or 1)
+    return ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="surefoot-simulation")
 
 
 def _gpu(index: str | None) -> Executor:
