@@ -13,13 +13,13 @@ import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import (
+    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
     Future,
     InvalidStateError,
     ThreadPoolExecutor,
-    as_completed,
 )
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
@@ -35,6 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Where: TypeAlias = str | Executor | None
 FORMS = {"local": r"(?::(\d+))?", "ray": r"(?:://(.+:\d+))?", "dask": r"://(.+:\d+)", "gpu": r"(?::(\d+))?"}
+LISTEN_SECONDS = 0.5
 SHOWN = "local[:threads], ray[://host:port], dask://host:port or gpu[:index]"
 
 
@@ -137,10 +138,12 @@ def completed(executor: Executor, tasks: Sequence[Callable[[], T]]) -> Generator
     try:
         for place, task in enumerate(tasks):
             places[executor.submit(task)] = place
-        for future in as_completed(places):
-            # Removed, so that an answer can be freed before the last one arrives.
-            place = places.pop(future)
-            yield place, _answer(future, tasks[place])
+        while places:
+            # A wait without an end may not notice Ctrl-C, whose signal can reach any thread.
+            for future in wait_for(places, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED).done:
+                # Removed, so that an answer can be freed before the last one arrives.
+                place = places.pop(future)
+                yield place, _answer(future, tasks[place])
     except BrokenExecutor as error:
         raise _lost(error) from error
     finally:
