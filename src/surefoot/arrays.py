@@ -31,6 +31,8 @@ def real_array(name: str, values: ArrayLike, *, ndim: int) -> NDArray[np.float64
     ):
         return values
     try:
+        if np.asarray(values).dtype.kind in "SU":  # NumPy would read numbers from text that nobody converted
+            raise TypeError("its entries are text")
         array = np.require(values, dtype=np.float64, requirements=["C", "A"])
     except (TypeError, ValueError) as error:
         raise InputError(f"`{name}` must be an array of numbers, but could not be read as one: {error}.") from None

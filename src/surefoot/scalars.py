@@ -49,7 +49,7 @@ def finite(name: str, value: Any, *, hint: str) -> float:
     if type(value) is float and -LARGEST <= value <= LARGEST:
         return value
     try:
-        number = float(value)
+        number = _float(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"`{name}` must be a number, but got {value!r}. {hint}") from None
     if not math.isfinite(number):
@@ -61,9 +61,15 @@ def finite(name: str, value: Any, *, hint: str) -> float:
 
 def _number(name: str, value: float) -> float:
     try:
-        return float(value)
+        return _float(value)
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"`{name}` must be a number, but got {name}={value!r}.") from None
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, (str, bytes, bytearray)):  # which float() would read: a column that nobody converted
+        raise TypeError
+    return float(value)
 
 
 def precisely(share: float) -> str:

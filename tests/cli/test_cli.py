@@ -1,6 +1,7 @@
 """The command line: what it writes, what it refuses, and that the docs name every command."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 
 from surefoot.cli import COMMANDS
 from surefoot.cli.commands import app
+from surefoot.experiment import read_status
+from surefoot.journal import open_journal
 from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
 
 ROOT = Path(__file__).parents[2]
@@ -184,3 +187,48 @@ def test_a_command_needs_the_packages_of_its_own_extra_alone(
     if extra is not None:
         assert f"pip install 'surefoot[{extra}]' ({missing} is missing)" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_the_mode_changes_and_the_journal_keeps_why(tmp_path: Path) -> None:
+    journal, runner = str(tmp_path / "shop.journal"), CliRunner()
+    settings = ["--policy", "Guard", "--set", "alpha=0.1", "--set", "delta=0.05"]
+    assert runner.invoke(app, ["experiment", "create", journal, "shop", *settings]).exit_code == 0
+    went = runner.invoke(app, ["experiment", "mode", journal, "shop", "guarded", "--by", "ada", "--reason", "go"])
+    assert went.output == "'shop' is in mode 'guarded'; it was in 'shadow'.\n"
+    again = runner.invoke(app, ["experiment", "mode", journal, "shop", "guarded"])
+    assert again.output == "'shop' is in mode 'guarded', as it was.\n"
+    assert runner.invoke(app, ["experiment", "mode", journal, "shop", "shadow"]).exit_code != 0
+    with open_journal(journal, read_only=True) as opened:
+        payloads = b"".join(event.payload for event in opened.read("shop"))
+        assert read_status(opened, "shop").mode == "guarded"
+    assert b"ada" in payloads
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("surefoot exp", "experiment"), ("surefoot experiment mo", "mode"), ("surefoot plan --reward-", "--reward-range")],
+)
+def test_a_shell_completes_commands_and_options(words: str, found: str) -> None:
+    asked = {"_SUREFOOT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [sys.executable, "-c", "import sys; sys.argv[0] = 'surefoot'; from surefoot.cli import main; main()"]
+    done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [found]
+
+
+def test_ctrl_c_does_not_wait_for_chunks_that_were_begun(tmp_path: Path) -> None:
+    # A chunk that takes an hour: only a command that does not wait for it ends at all.
+    code = (
+        "import os, signal, sys, threading, time\n"
+        "from surefoot.simulation.workers import workers_on\n"
+        "import surefoot.cli.reproduce as module\n"
+        "def run_sweep(*args, **kwargs):\n"
+        "    with workers_on('local:1') as executor:\n"
+        "        executor.submit(time.sleep, 3600)\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "module.run_sweep = run_sweep\n"
+        "from surefoot.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", code, "reproduce", "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130
+    assert done.stderr == "\nsurefoot: interrupted; the same command continues where this one stopped.\n"

@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from surefoot.cli import progress
-from surefoot.cli import COMMANDS
+from surefoot.cli import COMMANDS, progress
 from surefoot.cli.commands import app, load
 from surefoot.cli.replayed_specs import specs_of
 from surefoot.errors import ConfigError

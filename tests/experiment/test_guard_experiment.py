@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -57,7 +58,7 @@ def start(guard: Guard | None = None, *, mode: Any = "guarded", **more: Any) -> 
 
 
 def bits(experiment: Experiment) -> bytes:
-    return pack([experiment.policy_state(), repr(experiment.status())])
+    return pack([experiment.policy_state(), repr(msgspec.structs.asdict(experiment.status()))])
 
 
 def replayed(journal: Journal) -> bytes:

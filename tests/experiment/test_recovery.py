@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import surefoot
@@ -18,7 +19,7 @@ from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
 def bits(experiment: Experiment) -> bytes:
     """Everything the experiment knows, as bytes."""
-    return pack([experiment.policy_state(), repr(experiment.status())])
+    return pack([experiment.policy_state(), repr(msgspec.structs.asdict(experiment.status()))])
 
 
 def start(journal: Journal, clock: Clock, policy: str = "SafeLUCB", **more: Any) -> Experiment:

@@ -1,7 +1,9 @@
 """The command line: one command per verb, each a thin call into the library."""
 
+import os
 import re
 import sys
+import threading
 from importlib import metadata
 
 # Here, and not beside typer, which a base install lacks.
@@ -24,6 +26,7 @@ COMMANDS = {
     "token": "service",
 }
 INTERRUPTED = 130  # as shells say it of a program that Ctrl-C ended
+SIMULATING = "surefoot-simulation"  # how names of threads begin that play runs
 CONTINUED = ("reproduce", "simulate", "move")  # which keep what they have done
 
 
@@ -78,4 +81,9 @@ def _interrupted() -> int:
     is_continued = len(sys.argv) > 1 and sys.argv[1] in CONTINUED
     then = "the same command continues where this one stopped." if is_continued else "the same command begins anew."
     print(f"\nsurefoot: interrupted; {then}", file=sys.stderr)
+    if any(thread.name.startswith(SIMULATING) for thread in threading.enumerate()):
+        # Python would wait for the chunks that threads have begun: minutes.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
     return INTERRUPTED

@@ -62,7 +62,7 @@ def _name_values(command: Any) -> None:
             param.metavar = "<path>" if "Path" in str(getattr(param, "type_descriptor", "")) else "<str>"
 
 
-app = typer.Typer(name="surefoot", cls=Commands, no_args_is_help=True, **LOOK)
+app = typer.Typer(name="surefoot", cls=Commands, no_args_is_help=True, **(LOOK | {"add_completion": True}))
 
 
 def _print_version(asked: bool) -> None:

@@ -1,4 +1,4 @@
-"""`surefoot experiment create|list|status|fork|abandon|correct|void|acknowledge|export|erase|archive|delete`."""
+"""`surefoot experiment create|list|status|mode|fork|abandon|correct|void|acknowledge|export|erase|archive|delete`."""
 
 import json
 import math
@@ -32,6 +32,9 @@ experiment = typer.Typer(help="Create and inspect experiments in a journal.", no
 
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
 MODES = get_args(ModeName)
+DespiteDoubt = Annotated[
+    bool, typer.Option("--despite-doubt", help="Guarded mode although the log casts doubt on a linear model.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -63,10 +66,7 @@ def create(
         typer.Option(help="Seconds until a learner round that nobody confirms counts at its worst; not with a window."),
     ] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
-    despite_doubt: Annotated[
-        bool,
-        typer.Option("--despite-doubt", help="Start in guarded mode although the log casts doubt on a linear model."),
-    ] = False,
+    despite_doubt: DespiteDoubt = False,
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
@@ -161,6 +161,22 @@ def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False
         print_shared(standing, MODE_WORDS)
     else:
         print_status(standing)
+
+
+@experiment.command()
+def mode(
+    journal: JournalArgument,
+    name: NameArgument,
+    mode: Annotated[str, typer.Argument(help=f"One of {', '.join(MODES)}.")],
+    reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
+    by: Annotated[str, typer.Option(help="Who changes it.")] = "",
+    despite_doubt: DespiteDoubt = False,
+) -> None:
+    """Change who may play: shadow, guarded or paused. Of a SQLite file that a server has open, ask the server."""
+    with open_existing(journal) as opened:
+        shop = Experiment.open(opened, name)
+        before = shop.set_mode(cast("ModeName", mode), reason=reason, by=by, despite_doubt=despite_doubt)
+    typer.echo(f"{name!r} is in mode {mode!r}{', as it was' if before == mode else f'; it was in {before!r}'}.")
 
 
 @experiment.command()

@@ -5,13 +5,14 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import LARGEST, finite_array, nonnegative, positive
+from surefoot.arrays import LARGEST, finite, finite_array, nonnegative, positive
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.reading import read_action, read_text
@@ -23,7 +24,7 @@ from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.by_name import first_policy
 from surefoot.policies.guard_settings import is_same
 from surefoot.policies.safe_lucb import SafeLUCB
-from surefoot.rounds import encode
+from surefoot.rounds import decode, encode
 from surefoot.rounds.events import FORMAT, Created, Forked, History, ModeName
 from surefoot.rounds.format import pack
 from surefoot.sharing import LeasedLUCB
@@ -55,6 +56,20 @@ def create_chain(
     if skew is not None:
         created = msgspec.structs.replace(created, skew=skew)
     journal.create(name, encode(created), time=time)
+
+
+def check_created(journal: Journal, name: str, policy: BasePolicy | Configuration, **settings: Any) -> None:
+    """Raise unless an experiment was created with this policy and these settings; its mode may have changed since."""
+    before = decode(next(journal.view(name).read(limit=1)), Created)
+    asked = read_settings(policy, **settings)
+    plain = partial(msgspec.json.encode, order="sorted")
+    asked_for = [key for key in Created.__struct_fields__ if key not in ("policy_id", "mode", "software", "by")]
+    differ = [key for key in asked_for if plain(getattr(asked, key)) != plain(getattr(before, key))]
+    if differ:
+        raise JournalConflictError(
+            f"Experiment {name!r} must have been created like this to be continued, but {' and '.join(differ)} differ. "
+            "Continue it as it is with `Experiment.open`, or choose a new name."
+        )
 
 
 def create_shared(
@@ -289,20 +304,17 @@ def _read_default(default: float | None, window: float | None) -> float | None:
     if window is None:
         return None
     try:
-        value = 0.0 if default is None else float(default)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise ConfigError(f"`default_reward` must be finite, but got {default!r}.")
-    return value
+        return 0.0 if default is None else finite("default_reward", default, hint="")
+    except InputError:
+        raise ConfigError(f"`default_reward` must be finite, but got {default!r}.") from None
 
 
 def _read_bounds(bounds: Sequence[float] | None) -> tuple[float, float] | None:
     if bounds is None:
         return None
     try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
+        low, high = (finite("reward_bounds", bound, hint="") for bound in bounds)
+    except (InputError, TypeError, ValueError):
         low = high = math.nan
     if not -LARGEST <= low < high <= LARGEST:
         raise ConfigError(f"`reward_bounds` must be (low, high) with low < high, but got {bounds!r}.")

@@ -12,11 +12,11 @@ from typing import Any, Self, TypeVar
 import msgspec
 from numpy.typing import ArrayLike
 
-from surefoot.errors import DecisionError, InputError, JournalReadOnlyError, SurefootError
+from surefoot.errors import DecisionError, InputError, JournalConflictError, JournalReadOnlyError, SurefootError
 from surefoot.experiment import verbs
 from surefoot.experiment.coins import Coins
 from surefoot.experiment.configuration import Configuration
-from surefoot.experiment.creation import create_chain
+from surefoot.experiment.creation import check_created, create_chain
 from surefoot.experiment.kinds import Ask
 from surefoot.experiment.leases import AnyHub, Leases, begin_chain
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
@@ -100,6 +100,7 @@ class Experiment:
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
         secrets: Path | str | None = None,
+        or_open: bool = False,
         **settings: Any,
     ) -> Self:
         """Start an experiment with a new policy.
@@ -126,6 +127,9 @@ class Experiment:
         secrets : Path or str, optional
             A folder for the secrets that a guard's coins follow from, until they are revealed: by default beside the
             journal's file. Without either they are lost with the process, and its last block is never revealed.
+        or_open : bool
+            Continue the experiment of that name where there is one, as an app does that starts again. It must have been
+            created with the same policy and settings; its mode is the one it is in.
         settings
             reward_window: seconds after which a decision's reward is learned. default_reward: what is learned if no
             reward came within the window; 0 by default (a guard's metrics have their own). reward_bounds: a reward
@@ -155,9 +159,14 @@ class Experiment:
         InputError
             If the name fits into no address.
         JournalConflictError
-            If the name exists.
+            If the name exists; with `or_open`, if the experiment of that name was created otherwise.
         """
-        create_chain(journal, name, policy, mode=mode, time=clock(), **settings)
+        try:
+            create_chain(journal, name, policy, mode=mode, time=clock(), **settings)
+        except JournalConflictError:
+            if not or_open or name not in journal.names():
+                raise
+            check_created(journal, name, policy, mode=mode, **settings)
         # As any later process opens it, so that there is one way into the state.
         return cls.open(journal, name, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
 
@@ -926,8 +935,10 @@ class Experiment:
         return [f"{kind}:{decision_id}" for decision_id in needed for kind in "dr"]
 
     def __repr__(self) -> str:
-        created = self._created
-        return f"Experiment({self.name!r}, policy={created.policy!r}, journal={self._journal!r})"
+        state, policy = self._state, self._created.policy
+        # As this process knows it: others may have gone on.
+        stands = "" if state is None else f", mode={state.mode!r}, rounds={state.policy.rounds}"
+        return f"Experiment({self.name!r}, policy={policy!r}{stands})"
 
 
 def _decide_all(asks: Sequence[Ask | SurefootError], turn: Turn) -> list[Answer | SurefootError]:

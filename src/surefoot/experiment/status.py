@@ -442,6 +442,17 @@ class Status(msgspec.Struct, frozen=True):
     description: str = ""
     reward_unit: str = ""
 
+    def __repr__(self) -> str:
+        # Fifty fields would hide the few that matter; `msgspec.structs.asdict` has them all.
+        lift = "" if self.lift is None else f", lift={self.lift.low:.4g} to {self.lift.high:.4g}"
+        guard = "" if self.guard is None else f", share={self.guard.share:.4g}"
+        alarm = "" if self.alarm is None else f", alarm={self.alarm!r}"
+        return (
+            f"Status({self.name!r}, policy={self.policy!r}, mode={self.mode!r}, rounds={self.rounds}, "
+            f"learner_share={self.learner_share:.4g}{guard}{lift}, margin={self.margin:.4g}, "
+            f"pending={self.pending}{alarm})"
+        )
+
 
 def status_of(name: str, state: "State") -> Status:
     """The status at the state's head."""

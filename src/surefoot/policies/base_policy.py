@@ -1,5 +1,6 @@
 """What every policy has in common, whatever it decides over: rounds, late rewards, the alarm, and its state."""
 
+import inspect
 import math
 import secrets
 from abc import ABC, abstractmethod
@@ -350,8 +351,15 @@ class BasePolicy(ABC):
         return _unpickle, (self.state(),)
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{key}={value!r}" for key, value in self._config.items())
-        return f"{type(self).__name__}({inner})"
+        # What was said, and how far it is: settings at their defaults would hide both.
+        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        inner = [f"{key}={one!r}" for key, one in self._config.items() if _plain(one) != _plain(defaults.get(key))]
+        return f"{type(self).__name__}({', '.join([*inner, f'rounds={self.rounds}'])})"
+
+
+def _plain(value: Any) -> Any:
+    """As a saved state has it: a list for a tuple."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _unpickle(state: Mapping[str, Any]) -> BasePolicy:

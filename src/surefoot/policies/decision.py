@@ -79,8 +79,8 @@ class Decision(Value, frozen=True):
         return self._row
 
     def __repr__(self) -> str:
-        shown = ("round", "source", "features", "policy", "probability", "draw")
-        return f"Decision({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        played = f"features={self.features!r}" if self._row < 0 else f"action={self._row}"
+        return f"Decision({played}, source={self.source!r}, round={self.round}, probability={self.probability:.4g})"
 
 
 def round_of(decision: Any, policy: str) -> int:

@@ -51,6 +51,10 @@ class GuardDecision(Value, frozen=True):
     unit: str | None
     _certify: Callable[[], GuardCertificate]
 
+    def __repr__(self) -> str:
+        coin = f"probability={self.probability:.4g}, share={self.share:.4g}"
+        return f"GuardDecision(action={self.action!r}, source={self.source!r}, round={self.round}, {coin})"
+
     @property
     def certificate(self) -> GuardCertificate:
         """Which share was allowed, and the proof; written out when it is asked for."""

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import finite, finite_array, positive
+from surefoot.arrays import count, finite, finite_array, positive
 from surefoot.errors import ConfigError
 from surefoot.linear.actions import LENGTH_TOLERANCE
 from surefoot.linear.radius import BY_LIKELIHOOD, bound_theta
@@ -84,6 +84,7 @@ def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: fl
     A ridge costs lambda B^2 in the squared radius and saves in its log-determinant. On the benchmark this one removes a
     third of the conservative rounds. It is clipped to what floats can resolve beside the features.
     """
+    dim = count("dim", dim, hint="dim is the number of features of a row.")
     positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
     positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
     size = positive("feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row.")

@@ -22,15 +22,15 @@ from surefoot.safety.proof import Piece, Proof
 UNIT = 1074
 
 
-def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fact] | None = None) -> None:
+def check(proof: Any, *, question: Any = None, facts: Sequence[Fact] | None = None) -> None:
     """Verify that <theta, question> is at least what the proof claims, for every theta that satisfies its facts.
 
     Exact: no tolerance and no solver. A proof that claims nothing, with a value of -inf, holds.
 
     Parameters
     ----------
-    proof : Proof or GuardProof
-        The proof, such as `decision.certificate.proof`. A guard's rests on its banks alone, without question or facts.
+    proof : Proof, GuardProof, or a decision or certificate that carries one
+        What to check, such as a decision. A guard's proof rests on its banks alone, without question or facts.
     question : array_like, optional
         What must have been asked; by default the proof's own question.
     facts : sequence of Fact, optional
@@ -39,7 +39,7 @@ def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fa
     Raises
     ------
     ProofError
-        If the proof answers another question, relies on other facts, or proves less than it claims.
+        If there is no proof, it answers another question, relies on other facts, or proves less than it claims.
 
     Examples
     --------
@@ -50,6 +50,10 @@ def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fa
     Traceback (most recent call last):
     surefoot.errors.ProofError: The pieces must add up to the question exactly: ...
     """
+    asked = proof
+    proof = getattr(getattr(asked, "certificate", asked), "proof", asked)
+    if not isinstance(proof, Proof | GuardProof):
+        raise ProofError(f"`proof` must be a proof, or a decision that carries one, but got {asked!r:.80}.")
     if isinstance(proof, GuardProof):
         if question is not None or facts is not None:
             raise ProofError(

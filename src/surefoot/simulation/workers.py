@@ -13,13 +13,13 @@ import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import (
+    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
     Future,
     InvalidStateError,
     ThreadPoolExecutor,
-    as_completed,
 )
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
@@ -35,6 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Where: TypeAlias = str | Executor | None
 FORMS = {"local": r"(?::(\d+))?", "ray": r"(?:://(.+:\d+))?", "dask": r"://(.+:\d+)", "gpu": r"(?::(\d+))?"}
+LISTEN_SECONDS = 0.5
 SHOWN = "local[:threads], ray[://host:port], dask://host:port or gpu[:index]"
 
 
@@ -53,8 +54,8 @@ def workers_on(on: Where, *, threads: int | None = None) -> Iterator[Executor]:
     try:
         yield executor
     except BaseException:
-        # Ctrl-C waits for what threads have begun, which cannot be stopped, and for nothing else.
-        executor.shutdown(wait=isinstance(executor, ThreadPoolExecutor), cancel_futures=True)
+        # Ctrl-C waits for nothing: what threads have begun cannot be stopped; its chunk is kept whole or not at all.
+        executor.shutdown(wait=False, cancel_futures=True)
         raise
     executor.shutdown()
 
@@ -75,7 +76,7 @@ def _open(on: Where, threads: int | None) -> Executor:
 def _local(threads: int | str | None) -> Executor:
     if threads is not None:
         threads = count("threads", int(threads), hint="It is the number of threads.")
-    return ThreadPoolExecutor(threads or os.cpu_count() or 1)
+    return ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="surefoot-simulation")
 
 
 def _gpu(index: str | None) -> Executor:
@@ -137,10 +138,12 @@ def completed(executor: Executor, tasks: Sequence[Callable[[], T]]) -> Generator
     try:
         for place, task in enumerate(tasks):
             places[executor.submit(task)] = place
-        for future in as_completed(places):
-            # Removed, so that an answer can be freed before the last one arrives.
-            place = places.pop(future)
-            yield place, _answer(future, tasks[place])
+        while places:
+            # A wait without an end may not notice Ctrl-C, whose signal can reach any thread.
+            for future in wait_for(places, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED).done:
+                # Removed, so that an answer can be freed before the last one arrives.
+                place = places.pop(future)
+                yield place, _answer(future, tasks[place])
     except BrokenExecutor as error:
         raise _lost(error) from error
     finally:
