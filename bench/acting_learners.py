@@ -242,7 +242,7 @@ def draw(file: Path, tables: Mapping[str, Mapping[bool, Mapping[str, Sequence[Ou
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({"svg.hashsalt": "surefoot", "svg.fonttype": "path"}):
+    with mpl.rc_context({"svg.hashsalt": "surefoot", "svg.fonttype": "none"}):
         figure = Figure(figsize=(10, 5.4), layout="constrained")
         grid = figure.subplots(2, len(tables), sharex=True, squeeze=False)
         for place, (name, kinds) in enumerate(tables.items()):
@@ -250,7 +250,7 @@ def draw(file: Path, tables: Mapping[str, Mapping[bool, Mapping[str, Sequence[Ou
                 ax = grid[int(is_broken)][place]
                 for who, runs in found.items():
                     curve = np.mean([run.earned / np.maximum(run.owed, 1.0) for run in runs], axis=0)
-                    times = np.unique(np.geomspace(30, curve.size, 300).astype(int)) - 1
+                    times = np.unique(np.geomspace(30, curve.size, 60).astype(int)) - 1
                     ax.plot(times + 1, curve[times], label=who, lw=2.0 if who == "guard" else 1.0)
                 ax.axhline(1.0 - ALPHA, color="0.6", lw=0.8, ls="--")
                 ax.set_xscale("log")
