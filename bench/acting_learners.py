@@ -3,7 +3,7 @@
 `python -m bench.acting_learners` plays each table in five orders of its rows. Guessing the class of a row pays 1 where
 it is right. Today's rule is a logistic regression on two columns of sixty rows; the learner is gradient boosting that
 is fitted again as rewards come in. Of two classes a reward tells which is right, so every reward teaches it; with
-`--own`, only those of what it proposed. `--broken` lets proposals turn random halfway, `--picture FILE` draws both.
+`--own`, only those of what it proposed. `--broken` lets proposals turn random halfway.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -237,46 +238,37 @@ def lines(name: str, found: Mapping[str, Sequence[Outcome]]) -> Iterator[str]:
         yield "| " + " | ".join(cells) + " |"
 
 
-def draw(file: Path, tables: Mapping[str, Mapping[bool, Mapping[str, Sequence[Outcome]]]]) -> None:
-    """What was earned so far beside what the baseline would have, mean over orders; below, learners that break."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "surefoot", "svg.fonttype": "path"}):
-        figure = Figure(figsize=(10, 5.4), layout="constrained")
-        grid = figure.subplots(2, len(tables), sharex=True, squeeze=False)
-        for place, (name, kinds) in enumerate(tables.items()):
-            for is_broken, found in kinds.items():
-                ax = grid[int(is_broken)][place]
-                for who, runs in found.items():
-                    curve = np.mean([run.earned / np.maximum(run.owed, 1.0) for run in runs], axis=0)
-                    times = np.unique(np.geomspace(30, curve.size, 300).astype(int)) - 1
-                    ax.plot(times + 1, curve[times], label=who, lw=2.0 if who == "guard" else 1.0)
-                ax.axhline(1.0 - ALPHA, color="0.6", lw=0.8, ls="--")
-                ax.set_xscale("log")
-                ax.set_title(f"{name}, random from halfway on" if is_broken else name, fontsize=10)
-        for row in grid:
-            row[0].set_ylabel("earned, of the baseline's")
-        grid[0][0].legend(fontsize=8, frameon=False)
-        figure.savefig(file, metadata={"Date": None})
+def curves(name: str, found: Mapping[str, Sequence[Outcome]], *, is_broken: bool) -> pl.DataFrame:
+    """What was earned so far as a share of what the baseline would have, mean over orders."""
+    frames = []
+    for who, runs in found.items():
+        mean = np.mean([run.earned / np.maximum(run.owed, 1.0) for run in runs], axis=0)
+        times = np.unique(np.geomspace(30, mean.size, 60).astype(int))
+        told = {"table": name, "is_broken": int(is_broken), "rollout": who}
+        frames.append(
+            pl.DataFrame({"round": times, "earned": mean[times - 1].round(4)}).with_columns(
+                **{k: pl.lit(v) for k, v in told.items()}
+            )
+        )
+    return pl.concat(frames)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--broken", action="store_true", help="also learners whose proposals turn random halfway")
     parser.add_argument("--own", action="store_true", help="the learner sees only rewards of what it proposed")
-    parser.add_argument("--picture", type=Path, help="write a picture of both to this file")
+    parser.add_argument("--curves", type=Path, help="write what a picture of both is drawn from to this file")
     parser.add_argument("--orders", type=int, default=ORDERS)
     asked = parser.parse_args()
-    drawn: dict[str, dict[bool, dict[str, list[Outcome]]]] = {}
-    for is_broken in (False, True) if asked.broken or asked.picture else (False,):
+    drawn = []
+    for is_broken in (False, True) if asked.broken or asked.curves else (False,):
         print("| " + " | ".join(HEADS) + " |\n|" + "---|" * len(HEADS))
         for name in NAMES:
             found = outcomes(name, range(asked.orders), is_broken=is_broken, is_own=asked.own)
-            drawn.setdefault(name, {})[is_broken] = found
+            drawn.append(curves(name, found, is_broken=is_broken))
             print("\n".join(lines(name, found)), flush=True)
-    if asked.picture:
-        draw(asked.picture, drawn)
+    if asked.curves:
+        pl.concat(drawn).write_csv(asked.curves)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,20 @@
 
 Rewards are 0 or 1, or take two values of a smaller deviation. A guard's baseline rounds count coins averaged. SafeLUCB
 is told that means lie in [0, 1], and stands with the better of its radii `amm` and `residual` in each case.
+`python -m bench.guard --adversary MINUTES` searches for the world that does a guard most harm, `--worthless` tells what
+learners cost that are no good.
 """
 
+import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 import surefoot
-from surefoot.simulation import simulate_guard
+from surefoot.arrays import Vector
+from surefoot.simulation import GuardOutcome, simulate_guard
 from surefoot.theory import guard_limit
 
 ROUNDS, RUNS, SAFE_RUNS = 20_000, 400, 4
@@ -137,8 +142,90 @@ def cost() -> bool:
     return least < MICROSECONDS
 
 
+@dataclass(frozen=True)
+class HarmfulWorld:
+    """Phases of equal length, whose means change with the phase, and within one where the share reaches a level."""
+
+    guard: dict[str, Any] = field(default_factory=lambda: {"alpha": 0.1, "goal": "earn", "ramp": "auto"})
+    delay: int = 0
+    phases: Vector = field(default_factory=lambda: np.full((4, 6), 0.5))  # level, two pairs of means, agreement
+    rounds: int = 1_000
+
+    def mutated(self, rng: np.random.Generator) -> "HarmfulWorld":
+        """A world near this one."""
+        guard = dict(self.guard)
+        choices = {"alpha": (0.02, 0.1, 0.3), "goal": ("earn", "save"), "ramp": ("auto", "gate")}
+        if rng.random() < 0.3:
+            name = str(rng.choice(list(choices)))
+            guard[name] = choices[name][rng.integers(len(choices[name]))]
+        moved = rng.random(self.phases.shape) < 0.3
+        drawn = np.where(
+            rng.random(self.phases.shape) < 0.3, rng.integers(2, size=self.phases.shape), rng.random(self.phases.shape)
+        )
+        near = np.where(rng.random() < 0.5, drawn, self.phases + 0.1 * rng.normal(size=self.phases.shape))
+        delay = int(rng.choice([0, 0, 7, 50])) if rng.random() < 0.2 else self.delay
+        return replace(self, guard=guard, delay=delay, phases=np.where(moved, np.clip(near, 0.0, 1.0), self.phases))
+
+    def means(self, t: int, share: Vector, rng: np.random.Generator) -> tuple[Vector, Vector, Any]:
+        """Of this round; it may look at the share, not at the coin."""
+        level, *means, agreement = self.phases[t * len(self.phases) // self.rounds]
+        is_high = share >= level
+        learner, baseline = (np.where(is_high, high, low) for high, low in zip(means[:2], means[2:], strict=True))
+        return learner, baseline, rng.random(share.size) < 0.9 * agreement
+
+    def played(self, runs: int, seed: int, delta: float) -> GuardOutcome:
+        """What becomes of a guard in it."""
+        guard = surefoot.Guard(delta=delta, **self.guard)
+        return simulate_guard(guard, self.means, rounds=self.rounds, runs=runs, seed=seed, delay=self.delay)
+
+
+def adversary(minutes: float, *, delta: float = 0.2, runs: int = 200) -> bool:
+    """Worlds that evolve to have banks hold more than was earned; the worst are played again on a fresh seed."""
+    rng, start, worlds = np.random.default_rng(SEED), time.monotonic(), 0
+    best = luckiest = HarmfulWorld()
+    harm, most = (0, -np.inf), -1
+    while time.monotonic() - start < 60 * minutes:
+        draw = rng.random()  # luck fades: now and then the best is played again, or all begins anew
+        world = best if draw < 0.2 else best.mutated(rng) if draw < 0.97 else HarmfulWorld().mutated(rng)
+        outcome, worlds = world.played(runs, int(rng.integers(2**32)), delta), worlds + 1
+        done = outcome.overclaimed, float(np.quantile(outcome.overclaim, 1.0 - delta))
+        if world is best or done >= harm:
+            best, harm = world, done
+        if outcome.overclaimed > most:
+            luckiest, most = world, outcome.overclaimed
+    print(f"delta {delta}, {worlds:,} worlds, {worlds * runs * best.rounds:,} rounds: ", end="")
+    print(f"at most {most} of {runs} banks above the truth")
+    again = [(world, world.played(20 * runs, SEED, delta)) for world in (best, luckiest)]
+    for world, outcome in again:
+        print(f"again: {outcome.overclaimed} of {20 * runs} above the truth, {outcome.broken} below the floor; {world}")
+    return all(max(one.overclaimed, one.broken) <= 20 * runs * delta for _, one in again)
+
+
+def worthless() -> None:
+    """What a learner costs that earns nothing, or only less, of 20,000 rounds at 0.3, under both goals."""
+    for goal in ("earn", "save"):
+        for learner in (0.0, 0.15, 0.24, 0.27):
+            guard, means = surefoot.Guard(alpha=0.1, delta=DELTA, goal=goal), (learner, 0.3)
+            found = simulate_guard(guard, lambda t, share, rng: means, rounds=ROUNDS, runs=100, seed=SEED)  # noqa: B023
+            cost, share = 1.0 - float(found.earned.sum() / found.owed.sum()), float(found.shares.mean())
+            print(f"{goal}, {learner} against 0.3: costs {cost:.2%}, share {share:.1%}, below in {found.broken} runs")
+
+
 def main() -> bool:
     """Print everything; true where every bar holds."""
     held = [bars(), cost()]
     power()
     return all(held)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--adversary", type=float, metavar="MINUTES")
+    parser.add_argument("--worthless", action="store_true")
+    asked = parser.parse_args()
+    if asked.adversary:
+        adversary(asked.adversary)
+    elif asked.worthless:
+        worthless()
+    else:
+        main()

@@ -164,12 +164,34 @@ def scale() -> Figure:
     return figure
 
 
+def acting_learners() -> Figure:
+    """Learners that learn by acting (docs/real-data.md), from `python -m bench.acting_learners --curves FILE`."""
+    with (FOLDER / "acting_learners.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    figure, grid = plt.subplots(2, 3, figsize=(7.2, 4.6), sharex=True, sharey=True)
+    for place, table in enumerate(dict.fromkeys(row["table"] for row in rows)):
+        for is_broken, ax in enumerate(grid[:, place]):
+            mine = [row for row in rows if row["table"] == table and int(row["is_broken"]) == is_broken]
+            for rollout, colour in {"unguarded": RED, "canary": PURPLE, "reactive": BLUE, "guard": GREEN}.items():
+                found = [(float(row["round"]), float(row["earned"])) for row in mine if row["rollout"] == rollout]
+                ax.plot(*zip(*found, strict=True), color=colour, linewidth=1.2, label=rollout)
+            ax.axhline(0.9, color=DARK_GREY, linestyle=FLOOR, linewidth=1, label="the floor")
+            ax.set(xscale="log", title=f"{table}, then random" if is_broken else table)
+            ax.yaxis.set_major_formatter("{x:.0%}")
+    figure.supylabel("earned so far, of today's rule's", fontsize="medium")
+    figure.supxlabel("rounds", fontsize="medium")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="upper center", ncols=5, bbox_to_anchor=(0.5, 1.04))
+    figure.tight_layout()
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "try_it": try_it,
     "ledger": ledger,
     "arrows": arrows,
     "free_share": free_share,
     "scale": scale,
+    "acting_learners": acting_learners,
 }
 
 
