@@ -304,3 +304,20 @@ def test_coins_that_cannot_be_kept_are_the_servers_fault_and_the_shop_goes_on(tm
         assert ask(client)["round"] == 2
     with open_journal(settings.database) as journal:
         assert audit(journal, "models").is_clean
+
+
+def test_the_secrets_of_coins_lie_where_the_settings_say_and_outlive_the_server(tmp_path: Path) -> None:
+    path, coins = tmp_path / "shop.journal", tmp_path / "elsewhere"
+    for _ in range(2):  # the block of the first server is revealed by the second
+        settings = Settings(database=str(path), coins=str(coins))
+        with running(settings) as address, httpx.Client(base_url=address, timeout=120, trust_env=False) as client:
+            if not coins.exists():
+                create(client, "models", policy="Guard", settings={"alpha": 0.3, "delta": 0.2, "reserve": 9.0})
+            ask(client)
+        assert {one.stat().st_mode & 0o777 for one in coins.iterdir()} == {0o600}
+    assert not path.with_name("shop.journal.coins").exists()
+    with open_journal(path) as journal:
+        first, second = sorted(journal.view("models").newest_of("coins", 9), key=lambda event: event.number)
+        assert b"revealed" not in first.payload
+        assert b'"revealed":[[' in second.payload
+        assert audit(journal, "models").is_clean

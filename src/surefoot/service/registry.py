@@ -206,10 +206,8 @@ class Registry:
 
     async def create(self, name: str, policy: Policy | Guard | Configuration, **settings: Any) -> OpenExperiment:
         """Create an experiment."""
-        every = self.settings.snapshot_every
-        made = await self.run(
-            Experiment.create, self.journal, name, policy, clock=self._clock, snapshot_every=every, **settings
-        )
+        told = {"clock": self._clock, "snapshot_every": self.settings.snapshot_every, "secrets": self.settings.coins}
+        made = await self.run(Experiment.create, self.journal, name, policy, **told, **settings)
         self._is_note_due.set()  # at once, so that it is missed from here on if somebody removes it
         return await self._enter(made)
 
@@ -250,7 +248,8 @@ class Registry:
     def _opened(self, name: str) -> Experiment:
         if self.shards.has(self.journal, name):
             return self.shards.join(self.journal, name)
-        return Experiment.open(self.journal, name, clock=self._clock, snapshot_every=self.settings.snapshot_every)
+        every, coins = self.settings.snapshot_every, self.settings.coins
+        return Experiment.open(self.journal, name, clock=self._clock, snapshot_every=every, secrets=coins)
 
     async def _enter(self, experiment: Experiment) -> OpenExperiment:
         opened = OpenExperiment(experiment, self.journal, self.executor, self.settings)

@@ -122,6 +122,9 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         How often; they are logged, too.
     signing_key : str, optional
         A file with an Ed25519 key that heads, and leases of edges, are signed with.
+    coins : str, optional
+        A folder for the secrets of guards' coins until they are revealed; by default beside a database that is a file.
+        Without one, the newest block of a server that has ended is never revealed.
     log : {"debug", "info", "warning", "error"}
         What is logged.
     limits : Limits
@@ -153,6 +156,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     heads_url: Annotated[str, Meta(pattern="^https?://")] | None = None
     head_seconds: Seconds = 60.0
     signing_key: str | None = None
+    coins: str | None = None
     log: Literal["debug", "info", "warning", "error"] = "info"
     limits: Limits = Limits()
 

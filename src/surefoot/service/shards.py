@@ -76,6 +76,7 @@ class Shards:
             seconds=settings.lease_seconds,
             clock=self._clock,
             snapshot_every=settings.snapshot_every,
+            secrets=settings.coins,
         )
 
     def _is_shared(self, hub: Journal, name: str) -> bool:
