@@ -1,5 +1,6 @@
 """A guard over HTTP: coins from the system, metrics by name, and questions of the other kind refused with advice."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from surefoot.audit import audit
 from surefoot.client import Client
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings
-from tests.service.servers import ACTIONS, create, running
+from tests.service.servers import ACTIONS, Apart, create, running
 
 METRICS = {
     "quality": {"kind": "floor", "low": 0, "high": 1, "alpha": 0.3},
@@ -309,11 +310,12 @@ def test_coins_that_cannot_be_kept_are_the_servers_fault_and_the_shop_goes_on(tm
 def test_the_secrets_of_coins_lie_where_the_settings_say_and_outlive_the_server(tmp_path: Path) -> None:
     path, coins = tmp_path / "shop.journal", tmp_path / "elsewhere"
     for _ in range(2):  # the block of the first server is revealed by the second
-        settings = Settings(database=str(path), coins=str(coins))
-        with running(settings) as address, httpx.Client(base_url=address, timeout=120, trust_env=False) as client:
-            if not coins.exists():
-                create(client, "models", policy="Guard", settings={"alpha": 0.3, "delta": 0.2, "reserve": 9.0})
-            ask(client)
+        with Apart(tmp_path, environment={**os.environ, "SUREFOOT_COINS": str(coins)}) as server:
+            with httpx.Client(base_url=server.address, timeout=120, trust_env=False) as client:
+                if not coins.exists():
+                    create(client, "models", policy="Guard", settings={"alpha": 0.3, "delta": 0.2, "reserve": 9.0})
+                ask(client)
+            assert server.stop() == 0
         assert {one.stat().st_mode & 0o777 for one in coins.iterdir()} == {0o600}
     assert not path.with_name("shop.journal.coins").exists()
     with open_journal(path) as journal:

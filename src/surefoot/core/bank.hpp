@@ -6,8 +6,8 @@
 //
 //     d = sign p mu_a + (alpha - sign p) mu_b.
 //
-// A bet at a rate l has a coefficient for each side, s_a = sign l and s_b = l (alpha - sign p)/(1 - p), and a centre for
-// each side, a and b, fixed before the coin. It pays
+// A bet at a rate l has a coefficient for each side, s_a = sign l and s_b = l (alpha - sign p)/(1 - p), and a centre
+// for each side, a and b, fixed before the coin. It pays
 //
 //     F = exp(l d') (1 + s (y - m)),      d' = sign p a + (alpha - sign p) b,
 //
@@ -127,7 +127,9 @@ constexpr double worst_of_playing(const MetricSettings& s) {
 
 // What may be spent: what is proved of the slack, with every round that has not entered at its worst; for the promise
 // on the actions played, the bank of these.
-constexpr double available(const MetricSettings& s, const Bank& bank) { return s.is_played ? bank.played : bank.carried; }
+constexpr double available(const MetricSettings& s, const Bank& bank) {
+  return s.is_played ? bank.played : bank.carried;
+}
 
 // The gate: the largest p that is proved to be safe in this round.
 constexpr double allowed(const MetricSettings& s, const Bank& bank) {

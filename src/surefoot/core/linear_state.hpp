@@ -12,8 +12,8 @@
 
 namespace surefoot {
 
-inline constexpr double RARE = 0.2;  // rewards, in units of their bounds
-inline constexpr double FEW = 64.0;  // rounds that do not tell yet whether rewards are rare
+inline constexpr double RARE = 0.2;     // rewards, in units of their bounds
+inline constexpr double FEW = 64.0;     // rounds that do not tell yet whether rewards are rare
 inline constexpr double GROWTH = 1.15;  // of the squared width with the logarithm of the rewards seen
 
 template <int D>
@@ -58,9 +58,10 @@ struct LinearState {
   // What proposals are scored by: with bounded rewards the model that weighs them by their variance.
   Ridge<D>& scoring() { return likelihood ? likelihood->model : ridge; }
   // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
-  // on it. It grows with the rewards seen, whatever delta is: under a width that stays, an arm with a bad start is never
-  // tried again. And unless rewards are rare a row of two thirds of the largest length must promise what was earned so
-  // far, or it is never tried. Rare ones need no help, and a wider look around would cost rounds on the baseline.
+  // on it. It grows with the rewards seen, whatever delta is: under a width that stays, an arm with a bad start is
+  // never tried again. And unless rewards are rare a row of two thirds of the largest length must promise what was
+  // earned so far, or it is never tried. Rare ones need no help, and a wider look around would cost rounds on the
+  // baseline.
   double optimism() const {
     const Forecaster& seen = likelihood->forecaster;
     const double width = std::sqrt(larger(0.5 * likelihood->log_delta, GROWTH * log_of(1.0 + seen.rewards)));

@@ -6,8 +6,8 @@
 //     (p - f)/(1 - p) = x,    x = bank/(7 v),    so p = (f + x)/(1 + x),
 //
 // with v the spread of the baseline's rewards, where 1 is that of rewards at the ends of their range alone. So the
-// holdout 1 - p shrinks with the bank as that grows, and grows again with the losses of a learner that has become worse:
-// the bank knows, whatever the learner is. (docs/mathematics.md, "The ramp")
+// holdout 1 - p shrinks with the bank as that grows, and grows again with the losses of a learner that has become
+// worse: the bank knows, whatever the learner is. (docs/mathematics.md, "The ramp")
 #pragma once
 #include <algorithm>
 
