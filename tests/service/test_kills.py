@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 import zlib
 from pathlib import Path
 
@@ -119,4 +120,5 @@ def test_windows_that_were_open_when_the_server_died_close_after_its_restart(tmp
         for _ in range(400):
             if client.experiment("shop")["learned"]:
                 break
+            time.sleep(0.05)
         assert client.experiment("shop")["defaults"] == 1
