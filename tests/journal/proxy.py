@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 SOCKET = ".s.PGSQL.5432"
@@ -56,7 +57,8 @@ class Proxy:
                 client.close()
 
     def _relay(self, client: socket.socket) -> None:
-        with client, socket.socket(socket.AF_UNIX) as server:
+        # Either end may reset the connection at any time: then it is over.
+        with suppress(ConnectionError), client, socket.socket(socket.AF_UNIX) as server:
             server.connect(self._server)
             while self._is_open:
                 if self.is_silent:
