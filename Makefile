@@ -12,7 +12,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal
 SANITIZED := build/sanitized
 SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
 
-.PHONY: help setup compiler test test-long test-native reproduce serve demo docs browser coq proofs lint tidy types imports bench wheel clean
+.PHONY: help setup compiler test test-long test-native reproduce serve demo docs browser coq proofs lint tidy types imports bench sbom wheel clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,14 +49,21 @@ PACKAGES = $(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproj
 GLIBC := /lib64/ld-linux-x86-64.so.2
 THIS_MACHINE = $(subst -,_,$(shell $(GLIBC) --help 2>/dev/null | awk '/^ *x86-64-v[34] .supported/ { print $$1; exit }'))
 
+# A simulation runs for minutes, and is worth the compiler's time; a service is not, unless the simulation has built the core.
+QUICK = $(if $(filter service,$*),$(if $(wildcard .venv/.lean-simulation),,-C cmake.define.SUREFOOT_QUICK=ON))
+BINDINGS = $(filter-out $(if $(QUICK),%_4.cpp),$(wildcard src/surefoot/core/bindings/*.cpp))
+COMPILED = find build -name '*.cpp.o' -newer .venv/pyvenv.cfg 2>/dev/null | wc -l
+
 .venv/.lean-%: requirements/dev.txt pyproject.toml CMakeLists.txt $(NATIVE) | compiler
 	@echo "1 of 3: a Python environment in .venv"
 	@$(NEW_ENVIRONMENT)
 	@echo "2 of 3: what builds the core"
 	@$(PIP) --no-compile -c requirements/dev.txt cmake ninja nanobind scikit-build-core
 	@echo "3 of 3: the core, for this machine, and the packages of $*; this takes longest"
-	@{ $(PACKAGES) | $(PIP) --no-compile -c requirements/dev.txt -r /dev/stdin; } && echo "        packages installed" & \
-	  $(PIP) --no-deps --no-build-isolation $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && echo "        core built" && wait $$!
+	@while sleep 5; do echo "        $$($(COMPILED)) of $(words $(BINDINGS)) files compiled"; done & progress=$$!; \
+	  { $(PACKAGES) | $(PIP) --no-compile -c requirements/dev.txt -r /dev/stdin; } && echo "        packages installed" & packages=$$!; \
+	  $(PIP) --no-deps --no-build-isolation $(QUICK) $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && echo "        core built" && wait $$packages; \
+	  done=$$?; kill $$progress; exit $$done
 	@touch $@
 
 # The whole set-up serves as well where it is there.
@@ -135,6 +142,17 @@ types: setup
 
 imports: setup
 	$(BIN)/lint-imports --no-logo
+
+# What the image of the Containerfile installs, at the versions that are tested; and the program that lists it, apart.
+SHIPPED := $(shell sed -n "s/.*'\.\[\([a-z,]*\)\]'.*/\1/p" Containerfile)
+SHIPPED_PACKAGES = $(PYTHON) -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *(one for extra in sys.argv[1].split(",") for one in project["optional-dependencies"][extra]), sep="\n")'
+
+sbom:           ## every part of the service with its version and licence, in CycloneDX form, as build/sbom/surefoot.cdx.json
+	@$(PYTHON) -m venv --clear --without-pip build/sbom/parts && $(PYTHON) -m venv --clear build/sbom/tool
+	@build/sbom/tool/bin/pip install -q --disable-pip-version-check cyclonedx-bom
+	@$(SHIPPED_PACKAGES) $(SHIPPED) | build/sbom/tool/bin/pip --python build/sbom/parts install -q --disable-pip-version-check -c requirements/dev.txt -r /dev/stdin
+	@build/sbom/tool/bin/cyclonedx-py environment build/sbom/parts --pyproject pyproject.toml --output-reproducible -o build/sbom/surefoot.cdx.json
 
 bench: setup    ## speed as ratios, measured in one run
 	$(BIN)/python -m bench

@@ -23,7 +23,7 @@ from bench import real_tables
 from surefoot import Guard
 
 NAMES = ("adult", "magic", "shuttle")
-ALPHA, DELTA = 0.1, 0.05
+DELTA = 0.05
 ROWS, TAUGHT, ORDERS = 20_000, 60, 5
 FIRST_FIT, NEXT_FIT = 50, 1.4
 TODAY = (1, 2)  # the columns that today's rule looks at
@@ -82,8 +82,8 @@ class Rollout(Protocol):
 class Guarded:
     """Our guard."""
 
-    def __init__(self, order: int) -> None:
-        self.guard = Guard(alpha=ALPHA, delta=DELTA, seed=order)
+    def __init__(self, alpha: float, order: int) -> None:
+        self.guard = Guard(alpha=alpha, delta=DELTA, seed=order)
 
     def decide(self, is_new: bool, coin: float) -> tuple[float, bool]:
         """As the guard does, by its own coin."""
@@ -161,6 +161,7 @@ class Outcome:
     owed: NDArray[np.float64]  # by the baseline
     half: float  # the first round in which a proposal had half of the rounds
     share: float  # of the rounds in which both differ
+    alpha: float
 
     @property
     def lift(self) -> float:
@@ -170,10 +171,12 @@ class Outcome:
     @property
     def below(self) -> int:
         """Rounds below the floor."""
-        return int((self.earned < (1.0 - ALPHA) * self.owed - 1e-9).sum())
+        return int((self.earned < (1.0 - self.alpha) * self.owed - 1e-9).sum())
 
 
-def play(name: str, order: int, rollout: Rollout, *, is_broken: bool = False, is_own: bool = False) -> Outcome:
+def play(
+    name: str, order: int, rollout: Rollout, alpha: float, *, is_broken: bool = False, is_own: bool = False
+) -> Outcome:
     """Every row once: the learner proposes, the rollout decides, and what was played teaches."""
     table, rng = ordered(name, order), np.random.default_rng([38, order])
     size, fits, seen = table.labels.size, set(_fits(table.labels.size)), list[int]()
@@ -191,7 +194,7 @@ def play(name: str, order: int, rollout: Rollout, *, is_broken: bool = False, is
     earned = shares * paid[:, 1] + (1.0 - shares) * paid[:, 0]
     halves = np.flatnonzero(shares >= 0.5)
     half = float(halves[0] + 1) if halves.size else np.inf
-    return Outcome(np.cumsum(earned), np.cumsum(paid[:, 0]), half, float(shares[differs].mean()))
+    return Outcome(np.cumsum(earned), np.cumsum(paid[:, 0]), half, float(shares[differs].mean()), alpha)
 
 
 def _fits(size: int) -> Iterator[int]:
@@ -202,21 +205,21 @@ def _fits(size: int) -> Iterator[int]:
 
 
 def outcomes(
-    name: str, orders: Sequence[int], *, is_broken: bool = False, is_own: bool = False
+    name: str, orders: Sequence[int], alpha: float = 0.1, *, is_broken: bool = False, is_own: bool = False
 ) -> dict[str, list[Outcome]]:
     """Of every rollout, on every order."""
     found: dict[str, list[Outcome]] = {}
     for order in orders:
         table = ordered(name, order)
-        floor = (1.0 - ALPHA) * float((table.today == table.labels).mean())
+        floor = (1.0 - alpha) * float((table.today == table.labels).mean())
         rollouts: dict[str, Rollout] = {
-            "guard": Guarded(order),
+            "guard": Guarded(alpha, order),
             "unguarded": Unguarded(),
             "canary": Canary(),
             "reactive": Reactive(floor=floor),
         }
         for who, rollout in rollouts.items():
-            found.setdefault(who, []).append(play(name, order, rollout, is_broken=is_broken, is_own=is_own))
+            found.setdefault(who, []).append(play(name, order, rollout, alpha, is_broken=is_broken, is_own=is_own))
     return found
 
 
@@ -258,13 +261,14 @@ def main() -> None:
     parser.add_argument("--broken", action="store_true", help="also learners whose proposals turn random halfway")
     parser.add_argument("--own", action="store_true", help="the learner sees only rewards of what it proposed")
     parser.add_argument("--curves", type=Path, help="write what a picture of both is drawn from to this file")
+    parser.add_argument("--alpha", type=float, default=0.1)
     parser.add_argument("--orders", type=int, default=ORDERS)
     asked = parser.parse_args()
     drawn = []
     for is_broken in (False, True) if asked.broken or asked.curves else (False,):
         print("| " + " | ".join(HEADS) + " |\n|" + "---|" * len(HEADS))
         for name in NAMES:
-            found = outcomes(name, range(asked.orders), is_broken=is_broken, is_own=asked.own)
+            found = outcomes(name, range(asked.orders), asked.alpha, is_broken=is_broken, is_own=asked.own)
             drawn.append(curves(name, found, is_broken=is_broken))
             print("\n".join(lines(name, found)), flush=True)
     if asked.curves:

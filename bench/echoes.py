@@ -17,13 +17,16 @@ uvicorn.run(Litestar([echo], openapi_config=None), port=int(sys.argv[1]), http="
 """
 _SERVICE = """
 import asyncio, os, sys
+from typing import ClassVar
 from surefoot.service.app import Service
 from surefoot.service.requests import Decide, decoder, read_body
 from surefoot.service.server import Server, calm_collector, config_of
 from surefoot.service.settings import Settings
 settings = Settings(database=sys.argv[2], port=int(sys.argv[1]))
 service = Service(settings)
-read = decoder(Decide)
+class Question(Decide):
+    is_repeat: ClassVar[bool] = False
+read = decoder(Question)
 """
 _RUN = """
 service.handlers.decide = echo
@@ -32,7 +35,7 @@ Server(config_of(settings, service), service).run()
 """
 ECHO = f"""{_SERVICE}
 async def echo(name, body, visit):
-    return 201, read_body(read, body)
+    return read_body(read, body)
 {_RUN}"""
 DURABLE = f"""{_SERVICE}
 if sys.argv[2].startswith("postgresql:"):
@@ -62,5 +65,5 @@ async def echo(name, body, visit):
     if task is None:
         task = asyncio.create_task(work())
     await done
-    return 201, asked
+    return asked
 {_RUN}"""

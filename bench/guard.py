@@ -3,12 +3,13 @@
 Rewards are 0 or 1, or take two values of a smaller deviation. A guard's baseline rounds count coins averaged. SafeLUCB
 is told that means lie in [0, 1], and stands with the better of its radii `amm` and `residual` in each case.
 `python -m bench.guard --adversary MINUTES` searches for the world that does a guard most harm, `--worthless` tells what
-learners cost that are no good.
+learners cost that are no good, and `--curves FILE` writes what the picture in docs/guard.md is drawn from.
 """
 
 import argparse
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,9 @@ def cost() -> bool:
 class HarmfulWorld:
     """Phases of equal length, whose means change with the phase, and within one where the share reaches a level."""
 
-    guard: dict[str, Any] = field(default_factory=lambda: {"alpha": 0.1, "goal": "earn", "ramp": "auto"})
+    guard: dict[str, Any] = field(
+        default_factory=lambda: {"alpha": 0.1, "goal": "earn", "ramp": "auto", "promise": "mean", "kind": "floor"}
+    )
     delay: int = 0
     phases: Vector = field(default_factory=lambda: np.full((4, 6), 0.5))  # level, two pairs of means, agreement
     rounds: int = 1_000
@@ -154,7 +157,13 @@ class HarmfulWorld:
     def mutated(self, rng: np.random.Generator) -> "HarmfulWorld":
         """A world near this one."""
         guard = dict(self.guard)
-        choices = {"alpha": (0.02, 0.1, 0.3), "goal": ("earn", "save"), "ramp": ("auto", "gate")}
+        choices = {
+            "alpha": (0.02, 0.1, 0.3),
+            "goal": ("earn", "save"),
+            "ramp": ("auto", "gate"),
+            "promise": ("mean", "played"),
+            "kind": ("floor", "ceiling"),
+        }
         if rng.random() < 0.3:
             name = str(rng.choice(list(choices)))
             guard[name] = choices[name][rng.integers(len(choices[name]))]
@@ -175,7 +184,10 @@ class HarmfulWorld:
 
     def played(self, runs: int, seed: int, delta: float) -> GuardOutcome:
         """What becomes of a guard in it."""
-        guard = surefoot.Guard(delta=delta, **self.guard)
+        settings = dict(self.guard)
+        kind, alpha = settings.pop("kind"), settings.pop("alpha")
+        promise = surefoot.floor if kind == "floor" else surefoot.ceiling
+        guard = surefoot.Guard(delta=delta, metrics={"reward": promise(0, 1, alpha=alpha)}, **settings)
         return simulate_guard(guard, self.means, rounds=self.rounds, runs=runs, seed=seed, delay=self.delay)
 
 
@@ -202,13 +214,68 @@ def adversary(minutes: float, *, delta: float = 0.2, runs: int = 200) -> bool:
 
 
 def worthless() -> None:
-    """What a learner costs that earns nothing, or only less, of 20,000 rounds at 0.3, under both goals."""
+    """What a learner costs that earns nothing, or only less than 0.3, from the start or from round 10,000 on."""
     for goal in ("earn", "save"):
-        for learner in (0.0, 0.15, 0.24, 0.27):
-            guard, means = surefoot.Guard(alpha=0.1, delta=DELTA, goal=goal), (learner, 0.3)
-            found = simulate_guard(guard, lambda t, share, rng: means, rounds=ROUNDS, runs=100, seed=SEED)  # noqa: B023
-            cost, share = 1.0 - float(found.earned.sum() / found.owed.sum()), float(found.shares.mean())
-            print(f"{goal}, {learner} against 0.3: costs {cost:.2%}, share {share:.1%}, below in {found.broken} runs")
+        for before, after in ((0.0, 0.0), (0.15, 0.15), (0.24, 0.24), (0.27, 0.27), (0.4, 0.24), (0.4, 0.0)):
+            guard, learner = surefoot.Guard(alpha=0.1, delta=DELTA, goal=goal), np.full(5 * ROUNDS, after)
+            learner[: ROUNDS // 2] = before
+            found = simulate_guard(
+                guard,
+                lambda t, share, rng: (learner[t], 0.3),  # noqa: B023
+                rounds=learner.size,
+                runs=50,
+                seed=SEED,
+            )
+            lost = np.cumsum(found.shares * (0.3 - learner)) / (0.3 * np.arange(1, learner.size + 1))
+            print(f"{goal}, {before}, then {after}: costs {lost[ROUNDS - 1]:.1%} of {ROUNDS:,} rounds, ", end="")
+            print(
+                f"{lost[-1]:.1%} of {learner.size:,}, the last at {found.shares[-1]:.1%}; below in {found.broken} runs"
+            )
+
+
+def canary(learner: float, baseline: float, runs: int, rng: np.random.Generator) -> Vector:
+    """Mean shares: a tenth for 2,000 rounds; then all, unless the learner is seen to be worse."""
+    is_learner = rng.random((2_000, runs)) < 0.1
+    rewards = rng.random((2_000, runs)) < np.where(is_learner, learner, baseline)
+    of_learner, of_baseline = ((rewards * side).sum(axis=0) / side.sum(axis=0) for side in (is_learner, ~is_learner))
+    variance = of_learner * (1 - of_learner) / is_learner.sum(axis=0)
+    variance += of_baseline * (1 - of_baseline) / (~is_learner).sum(axis=0)
+    is_in = of_learner - of_baseline > -1.64 * np.sqrt(variance)
+    return np.repeat([0.1, float(is_in.mean())], [2_000, ROUNDS - 2_000])
+
+
+def reactive(learner: float, baseline: float, runs: int, rng: np.random.Generator) -> Vector:
+    """Mean shares of a learner that acts until 200 rounds together are below the floor, and again 1,000 later."""
+    shares, until = np.empty(ROUNDS), np.zeros(runs)
+    for start in range(0, ROUNDS, 200):
+        is_in = start >= until
+        shares[start : start + 200] = is_in.mean()
+        bad = rng.binomial(200, np.where(is_in, learner, baseline)) < 200 * 0.9 * baseline
+        until = np.where(is_in & bad, start + 1_200, until)
+    return shares
+
+
+def curves(file: Path) -> None:
+    """Baseline rounds so far, and what was earned of the baseline's, of rollouts in worlds that stay as they are."""
+    times, rows = np.unique(np.geomspace(10, ROUNDS, 60).astype(int)), ["learner,rollout,round,kept,earned"]
+    for learner, baseline in ((0.4, 0.3), (0.3, 0.3), (0.24, 0.3)):
+        means = learner, baseline
+        guard = surefoot.Guard(alpha=0.1, delta=DELTA)
+        shares = simulate_guard(guard, lambda t, share, rng: means, rounds=ROUNDS, runs=RUNS, seed=SEED).shares  # noqa: B023
+        drawn = {"guard": shares}
+        for rollout in (canary, reactive):
+            drawn[rollout.__name__] = rollout(learner, baseline, RUNS, np.random.default_rng(SEED))
+        for name, mean in drawn.items():
+            kept = np.cumsum(1.0 - mean)[times - 1]
+            earned = (np.cumsum(baseline + mean * (learner - baseline)) / (baseline * np.arange(1, ROUNDS + 1)))[
+                times - 1
+            ]
+            rows += [f"{learner},{name},{t},{k:.1f},{e:.4f}" for t, k, e in zip(times, kept, earned, strict=True)]
+        for name, rates in (("limit", 1), ("limit of its bets", 12)) if learner >= baseline else ():
+            told = guard_limit(learner=learner, baseline=baseline, alpha=0.1, delta=DELTA, rounds=ROUNDS, rates=rates)
+            kept = np.interp(times, told.times, told.kept)
+            rows += [f"{learner},{name},{t},{k:.1f}," for t, k in zip(times, kept, strict=True)]
+    file.write_text("\n".join(rows) + "\n")
 
 
 def main() -> bool:
@@ -222,10 +289,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--adversary", type=float, metavar="MINUTES")
     parser.add_argument("--worthless", action="store_true")
+    parser.add_argument("--curves", type=Path)
     asked = parser.parse_args()
     if asked.adversary:
         adversary(asked.adversary)
     elif asked.worthless:
         worthless()
+    elif asked.curves:
+        curves(asked.curves)
     else:
         main()

@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.estimators import replay
-from surefoot.replay.open_log import read_log
+from surefoot.replay.evaluation import replay
+from surefoot.replay.table_log import read_log
 from surefoot.simulation.policy_specs import Spec
 
 CLICK_RATE, CLICK_ROWS, SEED = 0.02, 150_000, 17

@@ -26,8 +26,8 @@ from bench.rare_logs import emails, folder_of, shuffled
 from surefoot.policies import Guard
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.columns import Columns
-from surefoot.replay.diagnostics import LINEARITY
-from surefoot.replay.open_log import read_log
+from surefoot.replay.doubts import LINEARITY
+from surefoot.replay.table_log import read_log
 
 CLASSES = ("penbased", "satimage", "letter")
 LOGGED, PLAYED = 5_000, 3_000  # rows of a table of classes in its log, and beyond it
@@ -107,7 +107,9 @@ def line_of(name: str, folder: Path) -> str:
 
 def _played(policy: Mapping[str, Any], digits: int) -> str:
     share, gain = policy["learner_rounds"] / policy["rounds"], policy["estimates"]["rejection"]["gain"]
-    return f"{share:.0%}, {gain['value']:+.{digits}f} [{gain['low']:+.{digits}f}, {gain['high']:+.{digits}f}]"
+    differing = policy.get("differing_rounds")
+    of = f" ({policy['differing_learner_rounds'] / differing:.0%})" if differing else ""
+    return f"{share:.0%}{of}, {gain['value']:+.{digits}f} [{gain['low']:+.{digits}f}, {gain['high']:+.{digits}f}]"
 
 
 def _logged(name: str) -> int:

@@ -133,27 +133,6 @@ def school() -> pl.DataFrame:
     return given.with_columns(score.fill_nan(None)).drop_nulls(["action", "reward"])
 
 
-@dataclass(frozen=True)
-class JudgedAnswers:
-    """Prompts that every model answered: scores by a judge, in [0, 1], and dollars, one column for each model."""
-
-    models: tuple[str, ...]
-    scores: NDArray[np.float64]
-    dollars: NDArray[np.float64]
-
-
-def judged_answers() -> JudgedAnswers:
-    """3,609 prompts of nine benchmarks with the answers of three models (`paretobandit`, which ships them)."""
-    folder = folder_of("pareto_bandit") / "data" / "examples"
-    arms = pl.concat([pl.read_ndjson(folder / f"{part}.jsonl") for part in ("val", "test_holdout")])["arms"].struct
-    models = tuple(sorted(arms.fields))
-    scores, dollars = (
-        np.column_stack([arms.field(model).struct.field(name).to_numpy() for model in models])
-        for name in ("reward", "cost")
-    )
-    return JudgedAnswers(models, scores, dollars)
-
-
 def _numbers(values: pl.Series) -> NDArray[np.float64]:
     text = values.str.strip_chars() if values.dtype == pl.String else values
     return text.cast(pl.Float64).to_numpy()

@@ -13,7 +13,7 @@ from bench.plain import PlainCLUCB, PlainLinUCB, StackedLinUCB, settings
 from bench.timing import HEADER, Ratio, compare, one_core
 from surefoot import Disjoint
 from surefoot.replay import ArrayLog, Declared, replay
-from surefoot.replay.contexts import ContextLog
+from surefoot.replay.log import ContextLog
 from surefoot.simulation import Spec
 
 ACTIONS = 20

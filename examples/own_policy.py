@@ -27,24 +27,19 @@ class ThompsonSampling(surefoot.Policy):
         rng = np.random.default_rng([self.seed, self.rounds])
         theta = cov @ self._sums + self.noise * np.linalg.cholesky(cov) @ rng.normal(size=self.dim)
         best = int(np.argmax(rows @ theta))
-        played = baseline if hold else best
-        return self._unproved(played, rows[played].copy(), proposal=best, is_held=hold)
+        return self.play(rows, baseline if hold else best, proposal=best, is_held=hold)
 
-    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: Any) -> Any:
-        row = baseline if action is None else action
-        return self._unproved(row, np.asarray(features, dtype=float)[row].copy(), proposal=row, is_held=action is None)
-
-    def _learn(self, features: Any, reward: float, is_learner: bool) -> None:
+    def learn(self, features: Any, reward: float, is_learner: bool) -> None:
+        """Updates the posterior."""
         self._gram += np.outer(features, features)
         self._sums += reward * features
 
-    def _feature_size(self) -> int:
-        return self.dim
-
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
+        """What it has learned."""
         return {"gram": self._gram.copy(), "sums": self._sums.copy()}
 
-    def _restore(self, arrays: Any) -> None:
+    def restore(self, arrays: Any) -> None:
+        """Takes it back."""
         self._gram[:], self._sums[:] = arrays["gram"], arrays["sums"]
 
 

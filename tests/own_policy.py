@@ -28,23 +28,14 @@ class EpsilonGreedy(surefoot.Policy):
         # By the round, so that a restored policy draws what the old one would have drawn.
         rng = np.random.default_rng([self.seed, self.rounds])
         row = int(rng.integers(len(rows))) if rng.random() < self.epsilon else int(np.argmax(rows @ theta))
-        played = int(baseline or 0) if hold else row
-        return self._unproved(played, rows[played].copy(), proposal=row, is_held=hold)
+        return self.play(rows, int(baseline or 0) if hold else row, proposal=row, is_held=hold)
 
-    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> surefoot.Decision:
-        row = int(baseline) if action is None else action
-        played = np.asarray(features, dtype=np.float64)[row].copy()
-        return self._unproved(row, played, proposal=row, is_held=action is None)
-
-    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         self._gram += np.outer(features, features)
         self._sums += reward * features
 
-    def _feature_size(self) -> int:
-        return self.dim
-
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
         return {"gram": self._gram.copy(), "sums": self._sums.copy()}
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, Any]) -> None:
         self._gram[:], self._sums[:] = arrays["gram"], arrays["sums"]

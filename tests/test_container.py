@@ -119,6 +119,7 @@ def test_the_image_serves_is_healthy_and_stops_as_an_unprivileged_user(container
     assert {path.name.partition("-")[0] for path in container.folder.iterdir()} <= {
         "surefoot.journal",
         "surefoot.tokens",
+        "surefoot.tokens.trail",
         ".surefoot.tokens.lock",
     }
 

@@ -1,5 +1,6 @@
 """What somebody meets in the first hour in Python: reprs that say what matters, text that is not taken for numbers."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ def guard(**changed: Any) -> surefoot.Guard:
         lambda: safe(theta_bound=b"1"),
         lambda: guard(alpha="0.1"),
         lambda: guard(reward_bounds=("0", "1")),
+        lambda: guard(seed="3"),
+        lambda: guard(seed=3.0),
+        lambda: safe(holdout=0.1, seed="3"),
         lambda: guard().observe(1, "1"),
         lambda: safe().decide([["0.6", "0.1"], ["0.2", "0.3"]], baseline=0),
         lambda: safe().decide(np.array([["0.6", "0.1"], ["0.2", "0.3"]]), baseline=0),
@@ -80,6 +84,28 @@ def test_reprs_say_what_matters() -> None:
     assert len(said) < 200
 
 
+def printed() -> dict[str, Any]:
+    """What a first hour prints, where the numbers are long or not known."""
+    decision = safe(noise=0.1).decide(np.eye(2) / 3, baseline=0)
+    models = surefoot.Experiment.create(surefoot.open_journal("memory:"), "models", guard(), mode="guarded")
+    before = models.status()
+    for _ in range(30):
+        models.reward(models.decide(baseline="big", proposal="small").decision_id, 1 / 3)
+    status = models.status()
+    assert before.guard is not None
+    return {
+        "policy": safe(noise=0.1), "certificate": decision.certificate, "before": before, "status": status,
+        "guard": status.guard, "lift": status.lift, "metric": before.guard.metrics["reward"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", printed())
+def test_reprs_show_no_nan_and_no_digits_that_nobody_reads(name: str) -> None:
+    text = repr(printed()[name])
+    assert "nan" not in text
+    assert not re.search(r"\d\.\d{9}", text), text
+
+
 def test_a_decision_is_checked_as_its_proof_is() -> None:
     rng, policy, sides = np.random.default_rng(0), safe(noise=0.1), set[str]()
     for _ in range(120):
@@ -93,6 +119,10 @@ def test_a_decision_is_checked_as_its_proof_is() -> None:
     for nothing in ("a proof", None, object()):
         with pytest.raises(ProofError, match="must be a proof, or a decision that carries one"):
             surefoot.check(nothing)
+    shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", guard(), mode="guarded")
+    answer = shop.decide(baseline="today", proposal="new", decision_id="visit-1")
+    with pytest.raises(ProofError, match="keeps its proofs in the journal: check them by `surefoot audit`"):
+        surefoot.check(answer)
 
 
 @pytest.mark.parametrize("kind", ["linear", "guard"])

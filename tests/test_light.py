@@ -52,6 +52,33 @@ def test_the_version_needs_no_extra_and_other_commands_name_theirs() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("missing", "extra", "words"),
+    [
+        ("psycopg", "postgres", "experiment list postgresql://127.0.0.1:1/none"),
+        ("psycopg", "postgres", "move shop.db postgresql://127.0.0.1:1/none"),
+        ("psycopg", "postgres", "serve --database postgresql://127.0.0.1:1/none --port 0"),
+        ("psycopg", "postgres", "config check --config surefoot.toml"),
+        ("httpx", "client", "reward http://127.0.0.1:1 shop --from rewards.csv"),
+    ],
+    ids=lambda text: text.split(" ")[0],
+)
+def test_a_journal_or_service_that_needs_a_package_names_its_extra(
+    missing: str, extra: str, words: str, tmp_path: Path
+) -> None:
+    with surefoot.open_journal(tmp_path / "shop.db") as journal:
+        surefoot.Experiment.create(journal, "shop", surefoot.UCB(arms=2))
+    (tmp_path / "surefoot.toml").write_text('database = "postgresql://127.0.0.1:1/none"\n')
+    (tmp_path / "rewards.csv").write_text("decision_id,reward\nvisit-1,1\n")
+    code = f"import os, sys; sys.modules[{missing!r}] = None; os.chdir({str(tmp_path)!r})"
+    done = run(f"{code}; from surefoot.cli import main; main()", *words.split())
+    said = done.stderr + done.stdout
+    assert done.returncode != 0
+    assert f"pip install 'surefoot[{extra}]'" in said
+    assert said.count("pip install") == 1
+    assert "Traceback" not in said
+
+
 def test_a_bare_install_names_all_that_a_command_lacks_at_once(tmp_path: Path) -> None:
     # Metadata of this package alone, and none of the packages of its extras.
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]

@@ -1,5 +1,6 @@
 """What `make` sets up in a clone where nothing is: only what a command needs, at the versions that are tested."""
 
+import json
 import platform
 import shutil
 import subprocess
@@ -50,6 +51,14 @@ def test_the_experiment_builds_the_core_for_this_machine_alone(tmp_path: Path) -
         assert f"-C cmake.define.SUREFOOT_BUILDS={best} -e ." in planned("reproduce", tmp_path / "again")
 
 
+def test_a_service_gets_a_quick_build_unless_a_simulation_has_built_the_core(tmp_path: Path) -> None:
+    for number, goal in enumerate(EXTRAS):
+        (tmp_path / str(number)).mkdir()
+        assert ("SUREFOOT_QUICK=ON" in planned(goal, tmp_path / str(number))) == (EXTRAS[goal] == "service")
+    (tmp_path / "again").mkdir()
+    assert "SUREFOOT_QUICK" not in planned("demo", tmp_path / "again", ".venv/.lean-simulation")
+
+
 @pytest.mark.parametrize("goal", EXTRAS)
 def test_the_whole_set_up_serves_each_command_too(goal: str, tmp_path: Path) -> None:
     plan = planned(goal, tmp_path, ".venv/.installed", ".venv/.built")
@@ -67,3 +76,18 @@ def test_long_tests_get_their_peers_without_what_those_ask_for(tmp_path: Path) -
     plan = planned("test-long", tmp_path)
     assert "--no-deps -r requirements/long.txt" in plan
     assert plan.index("requirements/long.txt") < plan.index("pytest -q -m long")
+
+
+@pytest.mark.long
+def test_the_list_of_parts_has_those_of_the_service_and_no_tools_of_developers(tmp_path: Path) -> None:
+    planned("sbom", tmp_path)
+    shutil.copy(ROOT / "Containerfile", tmp_path)
+    subprocess.run(["make", "sbom"], cwd=tmp_path, capture_output=True, check=True, timeout=600)
+    found = json.loads((tmp_path / "build/sbom/surefoot.cdx.json").read_text())
+    assert (found["bomFormat"], found["metadata"]["component"]["name"]) == ("CycloneDX", "surefoot")
+    parts = {part["name"].lower(): part for part in found["components"]}
+    assert {"numpy", "litestar", "uvicorn", "psycopg", "cryptography", "httpx", "pyjwt"} <= parts.keys()
+    assert not {"pytest", "mypy", "pip", "cyclonedx-bom"} & parts.keys()
+    assert all(part["version"] for part in parts.values())
+    pins = (ROOT / "requirements" / "dev.txt").read_text().splitlines()
+    assert f"litestar=={parts['litestar']['version']}" in pins

@@ -1,17 +1,29 @@
 """The sdist and the wheel: what they hold, where they run, and that an empty environment can decide with them."""
 
+import json
+import os
+import re
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 
+import httpx
 import pytest
+from packaging.requirements import Requirement
 
 from tests.bare_python import SETTINGS, base_packages, first_decision, only
+from tests.integrations.model_server import model_server
+from tests.integrations.proxies import free_port
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 10 * 2**20
+FIVE_MINUTES = 300.0
 pytestmark = pytest.mark.long
 
 
@@ -82,3 +94,113 @@ def test_the_wheel_decides_where_only_its_base_packages_are(wheel: Path, tmp_pat
     for policy in SETTINGS:
         said = quietly(sys.executable, "-I", "-S", "-c", start + first_decision(policy))
         assert said.startswith("decided "), policy
+
+
+def needed(name: str, extra: str) -> set[str]:
+    """A package and all that it needs, as far as that is installed here."""
+    found, rest = set[tuple[str, str]](), {(name, extra)}
+    while rest:
+        found.add(asking := rest.pop())
+        with suppress(PackageNotFoundError):
+            asked = [Requirement(one) for one in requires(asking[0]) or ()]
+            here = [one for one in asked if one.marker is None or one.marker.evaluate({"extra": asking[1]})]
+            rest |= {(one.name, extra) for one in here for extra in ("", *one.extras)} - found
+    return {name for name, _ in found if any(distributions(name=name))}
+
+
+class Newcomer:
+    """Somebody with an empty environment, a wheel and a page of the documentation, who runs its commands as they stand.
+
+    But for what they do not have: a clone, a key for a model of others, and perhaps a free port.
+    """
+
+    def __init__(self, folder: Path, wheel: Path, page: str) -> None:
+        self.folder, self.wheel, self.port = folder, wheel, free_port()
+        self.page = (ROOT / "docs" / page).read_text()
+        self.began = time.monotonic()
+        quietly(sys.executable, "-m", "venv", folder / "venv")
+        inherited = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "HTTP", "SSL"))}
+        self.environment = {**inherited, "PATH": f"{folder / 'venv' / 'bin'}:/usr/bin:/bin", "HOME": str(folder)}
+        self.environment |= {"PORT": str(self.port), "SUREFOOT_PORT": str(self.port)}
+
+    def block(self, language: str, number: int) -> str:
+        text = re.findall(rf"```{language}\n(.*?)```", self.page, re.DOTALL)[number].replace("\\\n", "")
+        return re.sub(r"localhost:(4000|8080)", f"localhost:{self.port}", text)
+
+    def run(self, command: str) -> str:
+        done = self._bash(command)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    def _bash(self, command: str) -> "subprocess.CompletedProcess[str]":
+        bash = ["bash", "-ec", command]
+        return subprocess.run(bash, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+
+    def export(self, commands: list[str]) -> None:
+        lines = self.run("\n".join([*commands, "env"])).splitlines()
+        self.environment |= dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def install(self, command: str) -> None:
+        command = re.sub(r"'\.(\[.*?\])'", rf"'{self.wheel}\1'", command)
+        assert str(self.wheel) in command
+        done = self._bash(command)
+        if "ResolutionImpossible" in done.stderr:  # an index without what LiteLLM asks for: as our own tests have it
+            pins = [f"'{name}=={version(name)}'" for name in sorted(needed("litellm", "proxy"))]
+            self.run(f"pip install '{self.wheel}' && pip install --no-deps {' '.join(pins)}")
+        else:
+            assert done.returncode == 0, done.stderr[-3000:]
+
+    @contextmanager
+    def serving(self, command: str, probe: str) -> Iterator[None]:
+        with (self.folder / "server.log").open("w") as log:
+            server = subprocess.Popen(
+                ["bash", "-ec", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
+        try:
+            while True:
+                assert server.poll() is None, (self.folder / "server.log").read_text()[-3000:]
+                try:
+                    httpx.get(f"http://localhost:{self.port}{probe}", trust_env=False).raise_for_status()
+                    break
+                except httpx.HTTPError:
+                    time.sleep(0.1)
+            yield
+        finally:
+            server.terminate()
+            server.wait(60)
+
+    def arrive(self, where: str) -> None:
+        seconds = time.monotonic() - self.began
+        print(f"\nfrom an empty environment to {where}: {seconds:.0f} s")
+        assert seconds < FIVE_MINUTES
+
+
+def test_a_newcomer_has_a_guarded_answer_of_litellm_within_five_minutes(wheel: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, wheel, "litellm.md")
+    install, *exports, serve = newcomer.block("sh", 0).splitlines()
+    newcomer.install(install)
+    (tmp_path / "config.yaml").write_text(newcomer.block("yaml", 0))
+    with model_server("big") as big, model_server("small") as small:
+        newcomer.export(exports)
+        newcomer.environment |= {"BIG_URL": big.url, "SMALL_URL": small.url, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        with newcomer.serving(serve.removesuffix(" &"), "/health/liveliness"):
+            (decision_id,) = re.findall(r"x-surefoot-decision-id: (\S+)", newcomer.run(newcomer.block("sh", 1)))
+            newcomer.arrive("the first guarded answer of LiteLLM")
+            newcomer.environment["DECISION_ID"] = decision_id
+            reward = newcomer.run(newcomer.block("sh", 2))
+    assert json.loads(reward) == {"decision_id": decision_id, "is_repeat": False}
+
+
+def test_a_newcomer_has_a_guarded_flag_within_five_minutes(wheel: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, wheel, "openfeature.md")
+    install, create, serve = newcomer.block("sh", 0).splitlines()
+    newcomer.install(install)
+    newcomer.run(create)
+    with newcomer.serving(serve, "/readyz"):
+        (tmp_path / "app.py").write_text(newcomer.block("python", 0))
+        value, variant, decision_id = newcomer.run("python app.py").split()
+        assert (value, variant) in (("False", "baseline"), ("True", "proposal"))
+        newcomer.arrive("the first guarded flag")
+        newcomer.environment["DECISION_ID"] = decision_id
+        reward = newcomer.run(newcomer.block("sh", 1))
+    assert json.loads(reward)["decision_id"] == decision_id

@@ -20,7 +20,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Lists the pages of gallery and reference in the navigation."""
     filled = {
         "Gallery": ["gallery/index.md", *(gallery.address(script.name) for script in gallery.scripts())],
-        "Reference": ["reference/index.md", *map(reference.address, reference.modules())],
+        "Reference": ["reference/index.md", "reference/http.md", *map(reference.address, reference.modules())],
     }
     for part in config.nav or []:
         part.update({title: filled[title] for title in part if title in filled})

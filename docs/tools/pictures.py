@@ -185,6 +185,58 @@ def acting_learners() -> Figure:
     return figure
 
 
+def guard_limit() -> Figure:
+    """A guard beside the limit and other rollouts (docs/guard.md), from `python -m bench.guard --curves FILE`."""
+    with (FOLDER / "guard_limit.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    colours = {"limit": DARK_GREY, "limit of its bets": RED, "guard": GREEN, "canary": PURPLE, "reactive": BLUE}
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.6), sharex=True)
+    for ax, learner in zip(axes, dict.fromkeys(row["learner"] for row in rows), strict=True):
+        what = "kept" if float(learner) >= 0.3 else "earned"
+        for rollout, colour in colours.items():
+            mine = [row for row in rows if (row["learner"], row["rollout"]) == (learner, rollout)]
+            points = [(float(row["round"]), float(row[what])) for row in mine]
+            if points:
+                ax.plot(*zip(*points, strict=True), color=colour, linewidth=1.2, label=rollout)
+        ax.set(xscale="log", title=f"{learner} against 0.3", xlabel="rounds")
+        if what == "kept":
+            ax.set(yscale="log", ylim=(1, None), ylabel="rounds of the baseline")
+        else:
+            ax.axhline(0.9, color=DARK_GREY, linestyle=FLOOR, linewidth=1, label="the floor")
+            ax.set_ylabel("earned, of the baseline's")
+            ax.yaxis.set_major_formatter("{x:.0%}")
+    named = dict(pair for ax in axes for pair in zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    figure.legend(named.values(), named, loc="upper center", ncols=6, bbox_to_anchor=(0.5, 1.08))
+    figure.tight_layout()
+    return figure
+
+
+def bill() -> Figure:
+    """What is saved, and kept where a model degrades (docs/bill.md), from `python -m bench.bill --curves FILE`."""
+    with (FOLDER / "bill.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharex=True)
+    others = {"rollout": "--", "canary": ":", "all at once": "-."}
+    for ax, what, colours in zip(axes, ("saved", "kept"), ((BLUE, GREEN, PURPLE, INK), (GREEN,)), strict=True):
+        guards = iter(colours)
+        for name in dict.fromkeys(row["by"] for row in rows if row["what"] == what):
+            points = [
+                (float(row["prompts"]), float(row["share"])) for row in rows if (row["what"], row["by"]) == (what, name)
+            ]
+            colour = DARK_GREY if name in others else next(guards)
+            ax.plot(
+                *zip(*points, strict=True), color=colour, linestyle=others.get(name, "-"), linewidth=1.2, label=name
+            )
+        ax.set_xlabel("prompts")
+        ax.yaxis.set_major_formatter("{x:.0%}")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
+    axes[0].set(ylabel="saved of the bill so far", title="Mistral Large, by the guard's floor", ylim=(0, 1))
+    axes[1].axhline(0.95, color=RED, linestyle=FLOOR, linewidth=1)
+    axes[1].set(ylabel="kept of the quality so far", title="It degrades in the middle", yticks=(0.85, 0.9, 0.95, 1.0))
+    figure.tight_layout()
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "try_it": try_it,
     "ledger": ledger,
@@ -192,6 +244,8 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "free_share": free_share,
     "scale": scale,
     "acting_learners": acting_learners,
+    "guard_limit": guard_limit,
+    "bill": bill,
 }
 
 

@@ -5,6 +5,11 @@ import inspect
 from collections.abc import Iterator
 from types import ModuleType
 
+from surefoot.service import Settings, create_app
+from surefoot.service.openapi import document
+from surefoot.service.page.reference import routes_html
+from surefoot.service.routes.route_options import operations
+
 PACKAGES = (
     "surefoot",
     "surefoot.policies",
@@ -51,15 +56,22 @@ def modules() -> list[str]:
 def pages() -> Iterator[tuple[str, str]]:
     """Every page of the reference: its file, and its Markdown."""
     yield "reference/index.md", _overview()
+    yield "reference/http.md", _service()
     for package in PACKAGES:
         yield address(package), _page(package)
     for module in modules()[len(PACKAGES) :]:
         yield address(module), f"# {module}\n\n::: {module}\n    options:\n      show_root_heading: false\n"
 
 
+def _service() -> str:
+    app = create_app(Settings(), write=None).litestar
+    return f"# The HTTP API\n\n{routes_html(document(app), operations(app))}\n"
+
+
 def _overview() -> str:
     rows = [f"| [`{one}`]({one}.md) | {_summary(importlib.import_module(one))} |" for one in modules()]
     head = "Every public name, by the package that it is imported from. What is not listed may change without notice.\n"
+    head += "\nThe service: [the HTTP API](http.md).\n"
     return "\n".join(["# Reference\n", head, "| package | |", "|---|---|", *rows, ""])
 
 

@@ -14,7 +14,7 @@ from surefoot.version import VERSION as __version__  # noqa: N811
 if TYPE_CHECKING:
     from surefoot import errors as errors
     from surefoot import theory as theory
-    from surefoot.client.async_client import AsyncClient as AsyncClient
+    from surefoot.client.client import AsyncClient as AsyncClient
     from surefoot.client.client import Client as Client
     from surefoot.errors import SurefootError as SurefootError
     from surefoot.experiment.asynchronous import AsyncExperiment as AsyncExperiment
@@ -48,8 +48,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "": ("errors", "theory"),
-        "client.async_client": ("AsyncClient",),
-        "client.client": ("Client",),
+        "client.client": ("AsyncClient", "Client"),
         "errors": ("SurefootError",),
         "experiment.asynchronous": ("AsyncExperiment",),
         "experiment.experiment": ("Experiment",),

@@ -42,9 +42,9 @@ def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[st
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = modules[name]
         # A name without a home is a module itself.
-        found = getattr(import_module(f"{package}.{module}"), name) if module else import_module(f"{package}.{name}")
+        value = getattr(import_module(f"{package}.{module}"), name) if module else import_module(f"{package}.{name}")
         # From now on Python finds it without asking here.
-        setattr(sys.modules[package], name, found)
-        return found
+        setattr(sys.modules[package], name, value)
+        return value
 
     return load, lambda: sorted(sys.modules[package].__all__)

@@ -43,7 +43,7 @@ def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
     >>> sorted(path.name for path in folder.iterdir())
     ['a.txt', 'b.txt']
     """
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with ExitStack() as stack:
@@ -52,7 +52,7 @@ def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
                 file.write(content)
                 file.flush()
     except BaseException:
-        for one in made:
+        for one in new:
             one.rmdir()
         raise
 

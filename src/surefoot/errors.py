@@ -5,6 +5,7 @@ keeps what contradicts a declaration: an alarm stays on, and shards that met an 
 
 SurefootError
  ├── ConfigError (ValueError)        a setting that no policy can run with
+ ├── MissingPackageError (ImportError)  a package that an extra of surefoot brings
  ├── InputError (ValueError)         features, baselines or rewards that break a rule
  │    ├── AssumptionError            input that breaks an assumption the guarantee rests on
  │    ├── LogError                   a log that cannot be read, with its line
@@ -51,6 +52,10 @@ class SurefootError(Exception):
 
 class ConfigError(SurefootError, ValueError):
     """A setting that no policy can run with."""
+
+
+class MissingPackageError(SurefootError, ImportError):
+    """A package that is not installed; the message names the extra of surefoot that brings it."""
 
 
 class InputError(SurefootError, ValueError):

@@ -122,8 +122,8 @@ def _growth_of_shares(a: float, b: float, alpha: float, shares: Vector, deviatio
     """By how much the logarithm of each rate's wealth grows in a round of each share, in the mean."""
     p = shares[:, None]
     on_baseline = GRID * (alpha - p) / (1.0 - p)
-    found: Matrix = p * _growth(a, GRID[None, :], deviation) + (1.0 - p) * _growth(b, on_baseline, deviation)
-    return found
+    growth: Matrix = p * _growth(a, GRID[None, :], deviation) + (1.0 - p) * _growth(b, on_baseline, deviation)
+    return growth
 
 
 def _schedule(held: Vector, growth: Matrix, event: float, rounds: int) -> tuple[Vector, Vector]:
@@ -155,8 +155,8 @@ def _growth(mean: float, s: Matrix, deviation: float | None) -> Matrix:
     centre = np.clip(low + width * tilted, least, np.maximum(least, most))
     factors = (1.0 + s * (low + value * width - centre) for value in (0.0, 1.0))
     lower, upper = (np.log(np.maximum(factor, 1e-300)) for factor in factors)
-    found: Matrix = s * centre + (1.0 - mean) * lower + mean * upper
-    return found
+    mean_growth: Matrix = s * centre + (1.0 - mean) * lower + mean * upper
+    return mean_growth
 
 
 def _proved(a: float, b: float, alpha: float, delta: float, rounds: int) -> float:

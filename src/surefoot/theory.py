@@ -123,16 +123,6 @@ def radius(
     dim, delta, noise, ridge, theta_bound, feature_bound
         What was declared: d, delta, sigma, lambda, B and D.
 
-    Returns
-    -------
-    float
-        The radius beta.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
-
     Examples
     --------
     >>> round(radius(0, dim=4, delta=0.001, noise=1.0, ridge=1.0, theta_bound=1.0, feature_bound=4.0), 4)
@@ -172,16 +162,6 @@ def conservative_rounds_bound(
         What was declared: d, alpha, delta, sigma, lambda, B and D.
     reward_floor, gap_floor : float
         Least mean reward of the baseline, and least gap to the best action.
-
-    Returns
-    -------
-    float
-        The bound on rounds.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
 
     Examples
     --------
@@ -230,16 +210,6 @@ def clucb2_conservative_rounds_bound(
     reward_floor : float
         Least mean reward of the baseline.
 
-    Returns
-    -------
-    float
-        The bound on rounds.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
-
     Examples
     --------
     >>> setting = dict(dim=4, delta=0.001, noise=1.0, ridge=1.0, theta_bound=0.5, feature_bound=2.0)
@@ -273,16 +243,6 @@ def lucb_regret_bound(
         Horizon, T.
     dim, delta, noise, ridge, theta_bound, feature_bound
         What was declared: d, delta, sigma, lambda, B and D.
-
-    Returns
-    -------
-    float
-        The bound on regret.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
 
     Examples
     --------
@@ -324,16 +284,6 @@ def clucb_regret_bound(
     reward_floor, gap_floor, gap_ceiling : float
         Least mean reward of the baseline; least and largest gap to the best action.
 
-    Returns
-    -------
-    float
-        The bound on regret.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
-
     Examples
     --------
     >>> setting = dict(dim=4, delta=0.001, noise=1.0, ridge=1.0, theta_bound=0.5, feature_bound=2.0)
@@ -373,16 +323,6 @@ def clucb2_regret_bound(
     reward_floor, gap_ceiling : float
         Least mean reward of the baseline; largest gap to the best action.
 
-    Returns
-    -------
-    float
-        The bound on regret.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
-
     Examples
     --------
     >>> setting = dict(dim=4, delta=0.001, noise=1.0, ridge=1.0, theta_bound=0.5, feature_bound=2.0)
@@ -406,16 +346,6 @@ def elliptical_potential(count: int, *, dim: int, ridge: float, feature_bound: f
         Number of rows, k.
     dim, ridge, feature_bound
         d, lambda and D.
-
-    Returns
-    -------
-    float
-        The bound on the sum.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
 
     Examples
     --------
@@ -445,16 +375,6 @@ def lemma2_bound(c1: float, c2: float, c3: float) -> float:
     c1, c2, c3 : float
         Positive constants.
 
-    Returns
-    -------
-    float
-        The bound.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
-
     Examples
     --------
     >>> round(lemma2_bound(3.0, 5.0, 0.5), 4)
@@ -478,16 +398,6 @@ def lemma3_bound(c1: float, c2: float) -> float:
     ----------
     c1, c2 : float
         Positive constants.
-
-    Returns
-    -------
-    float
-        The bound on x.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range, or the theorem does not cover it.
 
     Examples
     --------

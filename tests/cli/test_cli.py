@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from surefoot.cli import COMMANDS
 from surefoot.cli.commands import app
+from surefoot.errors import JournalConflictError
 from surefoot.experiment import read_status
 from surefoot.journal import open_journal
 from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
@@ -124,9 +125,9 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
     paged = CliRunner().invoke(app, [*args, "--page", str(page)], catch_exceptions=False)
     assert paged.output == shown.output
     assert "SafeLUCB, recommended" in page.read_text("utf-8")
-    told = CliRunner().invoke(app, [*args, "--json", "--unknown", "--policy", "safe", "--reward-range", "0,1"])
-    assert json.loads(told.output)["settings"]["reward_range"] == [0, 1]
-    assert {answer["policy"] for answer in json.loads(told.output)["answers"]} == {"SafeLUCB"}
+    ranged = CliRunner().invoke(app, [*args, "--json", "--unknown", "--policy", "safe", "--reward-range", "0,1"])
+    assert json.loads(ranged.output)["settings"]["reward_range"] == [0, 1]
+    assert {answer["policy"] for answer in json.loads(ranged.output)["answers"]} == {"SafeLUCB"}
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -189,10 +190,22 @@ def test_a_command_needs_the_packages_of_its_own_extra_alone(
         assert "Traceback" not in done.stderr
 
 
+def test_creating_an_experiment_again_opens_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    words = ["experiment", "create", path, "models", "--policy", "Guard", "--set", "delta=0.05"]
+    for said in ("Created 'models' with Guard in mode 'shadow'", "'models' exists, with the same settings"):
+        done = CliRunner().invoke(app, [*words, "--set", "alpha=0.1"])
+        assert done.exit_code == 0, done.output
+        assert said in done.output
+    other = CliRunner().invoke(app, [*words, "--set", "alpha=0.2"])
+    assert isinstance(other.exception, JournalConflictError)
+    assert "settings differ" in str(other.exception)
+
+
 def test_the_mode_changes_and_the_journal_keeps_why(tmp_path: Path) -> None:
     journal, runner = str(tmp_path / "shop.journal"), CliRunner()
-    settings = ["--policy", "Guard", "--set", "alpha=0.1", "--set", "delta=0.05"]
-    assert runner.invoke(app, ["experiment", "create", journal, "shop", *settings]).exit_code == 0
+    args = ["--policy", "Guard", "--set", "alpha=0.1", "--set", "delta=0.05"]
+    assert runner.invoke(app, ["experiment", "create", journal, "shop", *args]).exit_code == 0
     went = runner.invoke(app, ["experiment", "mode", journal, "shop", "guarded", "--by", "ada", "--reason", "go"])
     assert went.output == "'shop' is in mode 'guarded'; it was in 'shadow'.\n"
     again = runner.invoke(app, ["experiment", "mode", journal, "shop", "guarded"])
@@ -220,7 +233,7 @@ def test_ctrl_c_does_not_wait_for_chunks_that_were_begun(tmp_path: Path) -> None
     code = (
         "import os, signal, sys, threading, time\n"
         "from surefoot.simulation.workers import workers_on\n"
-        "import surefoot.cli.reproduce as module\n"
+        "import surefoot.cli.simulations as module\n"
         "def run_sweep(*args, **kwargs):\n"
         "    with workers_on('local:1') as executor:\n"
         "        executor.submit(time.sleep, 3600)\n"

@@ -1,6 +1,9 @@
 """`surefoot reward`: rewards from files of every format, sent twice, interrupted, and refused."""
 
+import io
 import json
+import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,12 +11,15 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import surefoot
+from surefoot.cli import options
 from surefoot.cli.commands import app
 from surefoot.errors import InputError
 from surefoot.experiment import Experiment, reward_file
+from surefoot.experiment.reward_file import Verdict, send_rewards
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings
 from tests.service.servers import create, running
@@ -59,7 +65,7 @@ def status(journal: Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_every_format_counts_once_and_says_what_is_refused(journal: Path, suffix: str) -> None:
-    file, refused = journal.with_name(f"rewards.{suffix}"), journal.with_name("rewards.refused.jsonl")
+    file, refused = journal.with_name(f"rewards.{suffix}"), journal.with_name(f"rewards.{suffix}.refused.jsonl")
     WRITERS[suffix](pl.DataFrame(ROWS + BAD), file)
     first = run(journal, "chat", "--from", file)
     assert first.exit_code == 0, first.output
@@ -106,23 +112,73 @@ def test_an_interrupted_run_is_continued_by_the_same_command(journal: Path, monk
         ("rewards.parquet", "x", "must be a Parquet file"),
         ("rewards.csv", "id,quality\na,1\n", "must have decision_id"),
         ("rewards.csv", "decision_id\na\n", "a metric such as reward"),
+        ("rewards.csv", "decision_id,quality\na,1\nb,1,2\n", "Line 3"),
+        ("rewards.csv", "decision_id,quality\na,1\nb,\xff\n", "must be a CSV file"),
+        ("rewards.csv", 'decision_id,quality\na,1\nb,"1\n', "must be a CSV file"),
+        ("rewards.csv", "decision_id,quality,quality\na,1,2\n", "each once"),
+        ("rewards.csv", "", "must have decision_id"),
         ("rewards.jsonl", '{"decision_id": "000", "quality": 1}\n{"decision_id"', "Line 2"),
     ],
 )
 def test_a_file_that_cannot_be_read_sends_nothing(journal: Path, name: str, text: str, words: str) -> None:
     file, before = journal.with_name(name), status(journal)
-    file.write_text(text)
+    file.write_text(text, encoding="latin-1")
     result = run(journal, "chat", "--from", file)
     assert isinstance(result.exception, InputError)
     assert words in str(result.exception)
     assert status(journal) == before
 
 
+def test_refusals_are_on_the_disk_as_far_as_an_interrupted_run_has_come(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [journal.with_name("rewards.csv"), journal.with_name("rewards.jsonl")]
+    monkeypatch.setattr(reward_file, "BATCH", 4)
+    reasons = dict[Path, list[str]]()
+    for file in files:
+        WRITERS[file.suffix[1:]](pl.DataFrame(BAD + ROWS), file)
+
+        def interrupted(rows: Any) -> list[Verdict]:
+            if any(decision_id == "004" for decision_id, _ in rows):
+                raise KeyboardInterrupt
+            return [Verdict("unknown" if decision_id == "nobody" else None) for decision_id, _ in rows]
+
+        with pytest.raises(KeyboardInterrupt):
+            send_rewards(file, interrupted)
+    for file in files:
+        listed = file.with_name(f"{file.name}.refused.jsonl").read_text().splitlines()
+        reasons[file] = [json.loads(line)["reason"] for line in listed]
+    assert reasons == {file: ["unknown", "no reward", "no decision_id"] for file in files}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_large_file_is_read_a_batch_at_a_time(tmp_path: Path, suffix: str) -> None:
+    rows, file, done = 20_000, tmp_path / f"rewards.{suffix}", list[tuple[int, int]]()
+    WRITERS[suffix](pl.DataFrame({"decision_id": [f"{at:06d}" for at in range(rows)], "reward": [0.5] * rows}), file)
+    send_rewards(file, lambda batch: [Verdict()] * len(batch))  # what it imports is not counted
+    tracemalloc.start()
+    sent = send_rewards(file, lambda batch: [Verdict("late")] * len(batch), progress=lambda *at: done.append(at))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (sent.accepted, sent.refused) == (0, rows)
+    assert peak < 2e6  # all of them are some 10 MB
+    assert done == [(at, rows) for at in range(500, rows + 1, 500)]
+
+
+def test_the_bar_says_how_far_it_has_come(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, shown = journal.with_name("rewards.csv"), io.StringIO()
+    pl.DataFrame(ROWS).write_csv(file)
+    monkeypatch.setattr(options, "stderr", Console(file=shown, force_terminal=True, width=80, color_system=None))
+    monkeypatch.setattr(reward_file, "BATCH", 10)
+    assert run(journal, "chat", "--from", file).exit_code == 0
+    assert re.search(r"sending .*100% 30 rewards", shown.getvalue())
+
+
 def test_a_value_that_is_no_number_and_a_metric_that_does_not_exist_are_refused(journal: Path) -> None:
     file = journal.with_name("rewards.csv")
     file.write_text("decision_id,quality,stars\n001,good,\n002,,5\n003,0.5,\n")
     assert "Accepted 1 rewards" in run(journal, "chat", "--from", file).output
-    first, second = map(json.loads, journal.with_name("rewards.refused.jsonl").read_text().splitlines())
+    first, second = map(json.loads, journal.with_name("rewards.csv.refused.jsonl").read_text().splitlines())
     assert (first["decision_id"], first["reason"]) == ("001", "quality is not a number")
     assert second["decision_id"] == "002"
     assert "'stars'" in second["reason"]
@@ -139,7 +195,7 @@ def test_a_linear_reward_has_the_column_reward(tmp_path: Path) -> None:
 
 
 def test_the_service_takes_them_as_well(tmp_path: Path) -> None:
-    file, refused = tmp_path / "rewards.jsonl", tmp_path / "rewards.refused.jsonl"
+    file, refused = tmp_path / "rewards.jsonl", tmp_path / "rewards.jsonl.refused.jsonl"
     with running(Settings(database=str(tmp_path / "shop.journal"))) as address:
         with httpx.Client(base_url=address, timeout=60) as client:
             metrics = {name: metric.plain() for name, metric in METRICS.items()}

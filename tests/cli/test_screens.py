@@ -8,26 +8,26 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from surefoot.cli import COMMANDS, progress
+from surefoot.cli import COMMANDS, options
 from surefoot.cli.commands import app, load
-from surefoot.cli.replayed_specs import specs_of
 from surefoot.errors import ConfigError
+from surefoot.replay.comparison import specs_of
 from surefoot.service.tokens import TokenFile
 
 
 @pytest.mark.parametrize("name", ["", *(name for name in COMMANDS if getattr(load(name), "commands", None))])
 def test_no_command_of_a_list_is_cut_off(name: str) -> None:
-    told = CliRunner().invoke(app, [name, "--help"] if name else ["--help"], terminal_width=80).output
-    commands = told.partition("Commands:\n")[2].splitlines()
+    output = CliRunner().invoke(app, [name, "--help"] if name else ["--help"], terminal_width=80).output
+    commands = output.partition("Commands:\n")[2].splitlines()
     assert commands
     assert [line for line in commands if line.endswith("...")] == []
-    assert max(map(len, told.splitlines())) <= 80
+    assert max(map(len, output.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_that_are_repeated_say_what_one_value_is(name: str) -> None:
-    told = CliRunner().invoke(app, [name, "--help"], terminal_width=80).output
-    assert re.findall(r"--[\w-]+ <list", told) == []
+    output = CliRunner().invoke(app, [name, "--help"], terminal_width=80).output
+    assert re.findall(r"--[\w-]+ <list", output) == []
 
 
 def test_a_command_that_is_nearly_right_is_named() -> None:
@@ -42,8 +42,8 @@ def test_experiments_are_created_before_they_are_forked() -> None:
 
 def test_the_bar_stays_in_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
-    monkeypatch.setattr(progress, "console", Console(file=shown, force_terminal=True, width=80, color_system=None))
-    with progress.progress_bar("simulating") as report:
+    monkeypatch.setattr(options, "stderr", Console(file=shown, force_terminal=True, width=80, color_system=None))
+    with options.progress_bar("simulating") as report:
         for done in range(0, 987_654_321, 123_456_789):
             report(done, 987_654_321)
     lines = [line for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue()).split("\r") if line.strip()]
@@ -57,10 +57,10 @@ def test_a_list_of_tokens_has_no_empty_columns(tmp_path: Path, monkeypatch: pyte
     file = TokenFile(tmp_path / "tokens")
     file.create(["decide"], owner="shop backend", experiments=["shop"])
     file.create(["read"], owner="prometheus")
-    told = CliRunner().invoke(app, ["token", "list", "--tokens", str(tmp_path / "tokens")]).output
-    assert "experiments" in told
-    assert "note" not in told
-    assert "expires" not in told
+    output = CliRunner().invoke(app, ["token", "list", "--tokens", str(tmp_path / "tokens")]).output
+    assert "experiments" in output
+    assert "note" not in output
+    assert "expires" not in output
 
 
 def test_a_policy_that_replay_does_not_know_is_told_those_it_does() -> None:

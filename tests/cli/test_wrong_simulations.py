@@ -49,11 +49,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, folder: Path, *args: str) -> int:
     ],
 )
 def test_a_wrong_simulation_is_told_in_a_sentence(
-    args: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "one.toml").write_text(SWEEP)
     (tmp_path / "log.csv").write_text("x,action,reward\n" + "0.5,a,1\n0.25,b,0\n" * 200)
@@ -80,9 +76,9 @@ def test_ctrl_c_is_answered_with_what_to_do(
     def stopped(_: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("surefoot.cli.simulate.read_sweep", stopped)
+    monkeypatch.setattr("surefoot.cli.simulations.read_sweep", stopped)
     assert ended(monkeypatch, tmp_path, "simulate", "one.toml") == 130
     assert capsys.readouterr().err == "\nsurefoot: interrupted; the same command continues where this one stopped.\n"
-    monkeypatch.setattr("surefoot.cli.plan.make_plan", lambda **_: stopped(tmp_path))
+    monkeypatch.setattr("surefoot.cli.simulations.make_plan", lambda **_: stopped(tmp_path))
     assert ended(monkeypatch, tmp_path, "plan") == 130
-    assert capsys.readouterr().err == "\nsurefoot: interrupted; the same command begins anew.\n"
+    assert capsys.readouterr().err == "\nsurefoot: interrupted; the same command starts over.\n"

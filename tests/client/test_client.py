@@ -191,12 +191,12 @@ class _Flaky(httpx.BaseTransport):
 
     def __init__(self, address: str, *, loses_answers: int = 0) -> None:
         self.is_down, self.loses_answers = False, loses_answers
-        self._way = httpx.HTTPTransport()
+        self.way = httpx.HTTPTransport()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if self.is_down:
             raise httpx.ConnectError("down")
-        answer = self._way.handle_request(request)
+        answer = self.way.handle_request(request)
         if self.loses_answers and request.url.path.endswith("/decisions"):
             self.loses_answers -= 1
             answer.read()
@@ -204,7 +204,7 @@ class _Flaky(httpx.BaseTransport):
         return answer
 
     def close(self) -> None:
-        self._way.close()
+        self.way.close()
 
 
 def test_what_waits_is_bounded_and_what_is_dropped_is_counted() -> None:

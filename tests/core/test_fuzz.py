@@ -20,7 +20,7 @@ from surefoot.errors import SurefootError
 from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import sized
 from surefoot.safety.constraints import Constraint
-from surefoot.safety.facts_gate import GATES, OPTIMISMS
+from surefoot.safety.gates import GATES, OPTIMISMS
 from tests.core.structs import STRUCTS, rows_of
 from tests.linear.scoring import settings_with
 

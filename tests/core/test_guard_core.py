@@ -57,15 +57,17 @@ def test_a_decision_keeps_its_proof_in_a_pickle() -> None:
 
 def test_members_are_saved_in_the_order_of_their_names() -> None:
     names = ["bound", "carried", "owed", "entered", "coins", "played"]
-    sides = [(side, name) for side in ("learner", "baseline") for name in ("count", "mean", "spread")]
+    sides = [
+        (side, name) for side in ("learner", "baseline") for name in ("count", "mean", "spread", "rewards", "overall")
+    ]
     bank = Bank()
-    bank.load(np.arange(24.0))
+    bank.load(np.arange(28.0))
     assert [getattr(bank, name) for name in names] == list(range(6))
-    assert [getattr(getattr(bank, side), name) for side, name in sides] == list(range(6, 12))
-    assert bank.wealth == list(range(12, 24))
+    assert [getattr(getattr(bank, side), name) for side, name in sides] == list(range(6, 16))
+    assert bank.wealth == list(range(16, 28))
 
 
-@pytest.mark.parametrize("shape", [(0,), (23,), (25,), (2, 12)])
+@pytest.mark.parametrize("shape", [(0,), (27,), (29,), (2, 14)])
 def test_an_array_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
     bank = Bank()
     with pytest.raises((ValueError, TypeError)):

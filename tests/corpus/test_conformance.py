@@ -1,4 +1,4 @@
-"""Every verb of an experiment, on every kind of policy, in every place; what cannot be is a line in HOLES, with why.
+"""Every verb of an experiment, on every kind of policy, in every place, audited; what cannot be is a line in HOLES.
 
 A service is an experiment in a process that is asked over HTTP: what it adds is tested in tests/service.
 """
@@ -147,14 +147,14 @@ def set_mode(cell: Cell) -> None:
 @verb
 def export(cell: Cell) -> None:
     cell.shop.reward(cell.decide().decision_id, cell.reward())
-    rows = (pair_rounds if cell.kind == "pair" else row_rounds)(cell.shop._journal, cell.shop.name)
+    rows = (pair_rounds if cell.kind == "pair" else row_rounds)(cell.shop.journal, cell.shop.name)
     assert len(list(rows)) == 1
 
 
 @verb
 def fork(cell: Cell) -> None:
     cell.shop.reward(cell.decide().decision_id, cell.reward())
-    begin_from(cell.shop._journal, cell.shop.name, "again", reason="anew")
+    begin_from(cell.shop.journal, cell.shop.name, "again", reason="anew")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -172,6 +172,12 @@ def played(name: str, kind: str, place: str, folder: Path) -> None:
     cell = Cell(kind, place, folder, **OPTIONS.get(name, {}))
     with contextlib.closing(cell.place):
         VERBS[name](cell)
+        assert is_clean(cell.place.end()["audit"])
+
+
+def is_clean(verdict: dict[str, Any]) -> bool:
+    """Of one chain, or of each that there is."""
+    return verdict["is_clean"] if "is_clean" in verdict else all(map(is_clean, verdict.values()))
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -57,14 +57,36 @@ def test_every_page_fits_a_phone(built: Built, tab: Tab) -> None:
     assert [page.name for page in built.pages if not fits_a_phone(tab, page)] == []
 
 
-def test_search_works_from_a_file_and_by_keyboard_alone(built: Built, tab: Tab) -> None:
+def search(tab: Tab, built: Built, word: str) -> None:
     tab.size(1280, 900)
     tab.open((built.folder / "index.html").as_uri())
     tab.press("/", 191)
     tab.wait("document.activeElement.matches('.md-search__input')")
     tab.wait("document.querySelector('.md-search-result__meta').innerText.includes('Type')")  # the index is loaded
-    tab.type("propensity")
+    tab.type(word)
     tab.press("Shift", 16)  # the search listens to keys that are let go
+    tab.wait("document.querySelectorAll('.md-search-result__link').length > 0")
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("LLM", "small-model.html"),
+        ("webhook", "small-model.html"),
+        ("FastAPI", "small-model.html"),
+        ("canary", "bill.html"),
+        ("rollback", "small-model.html"),
+        ("rollout", "openfeature.html"),
+        ("propensity", "replay.html"),
+    ],
+)
+def test_the_right_page_comes_first(built: Built, tab: Tab, word: str, page: str) -> None:
+    search(tab, built, word)
+    assert f"/{page}?" in tab.run("document.querySelector('.md-search-result__link').href")
+
+
+def test_search_works_from_a_file_and_by_keyboard_alone(built: Built, tab: Tab) -> None:
+    search(tab, built, "propensity")
     tab.wait("document.querySelectorAll('.md-search-result__link').length > 3")
     for _ in range(2):
         tab.press("ArrowDown", 40)

@@ -12,12 +12,7 @@ from tests.experiment.worlds import Clock
 SETTINGS: dict[str, dict[str, Any]] = {
     "one metric": {"alpha": 0.3},
     "odd bounds": {"alpha": 0.07, "reward_bounds": (0.5, 2.0), "reserve": 3.0},
-    "spending": {
-        "alpha": 0.3,
-        "goal": "save",
-        "baseline_ceiling": 0.6,
-        "ceiling_given_context": True,
-    },
+    "spending": {"alpha": 0.3, "goal": "save", "baseline_ceiling": 0.6},
     "several metrics": {
         "metrics": {"quality": floor(0, 1, alpha=0.3), "cost": ceiling(0, 2, alpha=0.4, reserve=9.0, default=0.5)}
     },

@@ -46,10 +46,10 @@ class Notes:
         # A line without its end is still being written.
         lines = self.path.read_text().split("\n")[:-1] if self.path.exists() else []
         for line in lines[self.read :]:
-            self._take(*line.partition(" ")[::2])
+            self.take(*line.partition(" ")[::2])
         self.read = len(lines)
 
-    def _take(self, word: str, rest: str) -> None:
+    def take(self, word: str, rest: str) -> None:
         sets = {"ask": self.asked, "paid": self.paid, "late": self.late, "voided": self.voided, "settled": self.settled}
         if word in sets:
             sets[word].add(rest)

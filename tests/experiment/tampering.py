@@ -20,7 +20,9 @@ COLUMNS = ("number", "kind", "time", "payload", "key", "previous", "hash")
 def load(path: Path) -> list[Row]:
     """The events, payloads as data."""
     with sqlite3.connect(path) as connection:
-        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM events ORDER BY number").fetchall()
+        found = connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM events WHERE experiment = 1 ORDER BY number"
+        ).fetchall()
     connection.close()
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in found]
     return [{**row, "payload": msgspec.json.decode(row["payload"])} for row in rows]
@@ -29,12 +31,12 @@ def load(path: Path) -> list[Row]:
 def save(path: Path, rows: list[Row], *, head: tuple[int, str] | None) -> None:
     """Write events over those of the file, and the head where one is given."""
     with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM events")
+        connection.execute("DELETE FROM events WHERE experiment = 1")
         for row in rows:
             values = [row[column] if column != "payload" else canonical(row["payload"]) for column in COLUMNS]
             connection.execute("INSERT INTO events VALUES (1, ?, ?, ?, ?, ?, ?, ?)", values)
         if head is not None:
-            connection.execute("UPDATE experiments SET number = ?, hash = ?", head)
+            connection.execute("UPDATE experiments SET number = ?, hash = ? WHERE id = 1", head)
     connection.close()
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +17,11 @@ from surefoot.audit.report import as_markdown, promise
 from surefoot.cli import main
 from surefoot.cli.commands import app
 from surefoot.cli.experiment import experiment
+from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import row_rounds
 from surefoot.journal import open_journal
-from surefoot.journal.signatures import SigningKey, head_message
+from surefoot.journal.signatures import PublicKey, SigningKey, head_message
 from surefoot.reports.audit_page import as_html
 from tests.experiment.honest import CONSTRAINTS, played, safe
 from tests.experiment.tampering import load, save
@@ -265,10 +267,32 @@ def test_a_forged_journal_with_an_unsigned_head_of_its_own_is_found(journal: Pat
 
     unsigned = audited("head.pub")
     assert (unsigned.exit_code, "of 'shop' is not signed" in unsigned.output) == (1, True)
-    before = SigningKey(tmp_path / "old.key").sign(head_message("shop", head, 7.0))
-    assert audited("head.pub", time=7.0, signature=before).exit_code == 1
-    both = audited("head.pub", "old.pub", time=7.0, signature=before)  # the key was changed since
-    assert (both.exit_code, "Signatures checked: 1 heads" in both.output) == (0, True)
+    old, new = (SigningKey(tmp_path / f"{name}.key") for name in ("old", "head"))
+    before: dict[str, Any] = {"time": 7.0, "signature": old.sign(head_message("shop", head, 7.0))}
+    alone = audited("head.pub", **before, key=old.name)
+    assert (alone.exit_code, f"names the key {old.name}, which is not among these" in said(alone)) == (1, True)
+    both = audited("head.pub", "old.pub", **before, key=old.name)  # the key was changed since
+    assert (both.exit_code, "Signatures checked: 1 heads" in said(both)) == (0, True)
+    for name in (new.name, ""):  # another key's name does not help
+        assert audited("head.pub", "old.pub", **before, key=name).exit_code == 1
+
+
+def said(result: Any) -> str:
+    return " ".join(result.output.split())
+
+
+def test_the_name_of_a_key_is_what_openssl_says(tmp_path: Path) -> None:
+    new_keys(tmp_path)
+    words = f"openssl pkey -pubin -in {tmp_path}/head.pub -outform DER | sha256sum | cut -c1-16"
+    found = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True).stdout.strip()
+    assert SigningKey(tmp_path / "head.key").name == PublicKey(tmp_path / "head.pub").name == found
+
+
+def test_a_private_key_that_anybody_may_read_is_refused(tmp_path: Path) -> None:
+    new_keys(tmp_path)
+    (tmp_path / "head.key").chmod(0o644)
+    with pytest.raises(ConfigError, match=r"its owner's alone, but anybody may read it: chmod 600"):
+        SigningKey(tmp_path / "head.key")
 
 
 def test_a_key_without_heads_checks_nothing_and_says_so(

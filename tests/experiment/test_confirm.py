@@ -75,7 +75,7 @@ def test_a_window_would_teach_what_nobody_played(settings: dict[str, Any], windo
 def promised_and_true(within: float | None) -> tuple[float, float]:
     """What the newest certificate of the learner says was earned beyond the floor, and what that was in truth."""
     shop, found, theta, _ = played(within)
-    rows = list(row_rounds(shop._journal, "shop"))
+    rows = list(row_rounds(shop.journal, "shop"))
     newest = max(number for number, row in enumerate(rows) if row["source"] == "learner")
     offered, baseline, _ = found[newest]
     counted = [*found[:newest], (offered, baseline, rows[newest]["proposal"])]
@@ -92,12 +92,12 @@ def test_a_service_promises_what_nobody_played_unless_callers_must_confirm_it() 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_the_audit_of_confirmed_and_overdue_rounds_is_clean_and_a_replay_is_the_same(sealed: bool) -> None:
     shop, _, _, _ = played(5.0, sealed=sealed, confirms=True)
-    report = audit(shop._journal, "shop")
+    report = audit(shop.journal, "shop")
     assert report.is_clean, list(report.findings)
-    kinds = [event.kind for event in shop._journal.read("shop")]
+    kinds = [event.kind for event in shop.journal.read("shop")]
     assert kinds.count("overdue") > 3
     assert kinds.count("confirmed") > 3
-    again = Experiment.open(shop._journal, "shop")
+    again = Experiment.open(shop.journal, "shop")
     assert pack(again.policy_state()) == pack(shop.policy_state())
     assert again.status().unconfirmed == shop.status().unconfirmed > 0
     assert shop.status().debt > 0
@@ -114,13 +114,13 @@ def test_what_is_confirmed_later_is_charged_no_more() -> None:
     after = shop.status()
     assert (after.unconfirmed, after.debt) == (0, 0.0), "to the bit"
     assert shop.confirm(late) == 0
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
 
 
 def one_learner_round() -> tuple[Experiment, str, Clock]:
     shop, _, _, clock = played(5.0, rounds=120)
     shop.confirm([f"visit-{n}" for n in range(120)])
-    rows = np.array(list(row_rounds(shop._journal, "shop"))[-1]["features"])
+    rows = np.array(list(row_rounds(shop.journal, "shop"))[-1]["features"])
     for _ in range(200):
         clock.now += 0.01
         answer = shop.decide(np.tile(rows, (5, 1)) * np.linspace(0.2, 1.0, 5)[:, None], baseline=2)
@@ -142,7 +142,7 @@ def test_a_late_reward_is_a_word_too(word: str) -> None:
         assert shop.reward(id_, 0.3).is_accepted
     assert shop.status().unconfirmed == 0
     assert shop.status().debt == 0.0
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
 
 
 def test_a_void_in_time_moves_the_round() -> None:
@@ -151,7 +151,7 @@ def test_a_void_in_time_moves_the_round() -> None:
     assert shop.status().unconfirmed == 0
     assert shop.status().alarm is None
     assert shop.find(id_).source == "baseline"
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
 
 
 @pytest.mark.parametrize("way", ["void", "book"])
@@ -171,12 +171,12 @@ def test_a_late_void_is_taken_charged_for_good_and_raises_the_alarm(way: str) ->
     assert shop.confirm([id_]) == 0  # no word takes that back
     assert shop.reward(id_, 0.3).refused == "too_late"
     assert shop.status().unconfirmed == 1
-    again = Experiment.open(shop._journal, "shop", clock=clock).status()
+    again = Experiment.open(shop.journal, "shop", clock=clock).status()
     assert (again.alarm, again.debt, again.voided) == (status.alarm, status.debt, status.voided)
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
     shop.acknowledge("renew", reason="The mailer is mended.")
     assert shop.status().unconfirmed == 0
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
 
 
 @pytest.mark.parametrize("policy", [surefoot.UCB(arms=2), surefoot.Guard(alpha=0.1, delta=0.05)], ids=["UCB", "Guard"])

@@ -6,7 +6,6 @@ import multiprocessing
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,10 @@ from surefoot.rounds import decode, events
 from tests.experiment.client import NAME, told
 from tests.experiment.erasing_client import begin, corrected_of, is_gone, live
 from tests.experiment.killing import Notes, check_bits
-from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.servers import PostgresServer, new_database
 
 FORKS = multiprocessing.get_context("forkserver")
 MOST_FORKS = 8  # that are audited: each takes as long as the experiment
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running_server() as server:
-        yield server
 
 
 def words(notes: Notes) -> dict[str, set[str]]:

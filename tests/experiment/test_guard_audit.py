@@ -17,9 +17,10 @@ from surefoot.audit.bank import RebuiltBank, ramp_share
 from surefoot.audit.coins import CoinFairness, coin_of
 from surefoot.audit.declarations import read_guard
 from surefoot.audit.report import as_markdown, promise, verdict
-from surefoot.experiment import Experiment, coins, create_shared
+from surefoot.experiment import Experiment, coins, create_shared, restore
 from surefoot.journal import open_journal
 from surefoot.reports.audit_page import as_html
+from surefoot.rounds import Answer, encode, events
 from surefoot.sharing.hub import EdgeTerms, Granted, Hub
 from tests.experiment.guard_worlds import SETTINGS, new_guard, play, played
 from tests.experiment.tampering import Row, Tamper, assert_named, first, forged, is_learner, load, rehashed, save, swap
@@ -241,7 +242,7 @@ FORGED: dict[Tamper, tuple[str, int]] = {
     a_setting("delta", 0.5): ("certificate", 2),
     a_setting("reserve", 1.0): ("certificate", 2),
     a_setting("min_holdout", 0.0): ("settings", 0),
-    a_setting("baseline_ceiling", 1.0): ("prediction", 40),  # on average, and yet predicted given the context
+    a_setting("baseline_ceiling", 0.5): ("certificate", 150),
     a_setting("ramp", "gate"): ("share", 150),
     a_setting("reward_bounds", [0.0, 0.0]): ("settings", 0),
 }
@@ -251,6 +252,19 @@ FORGED: dict[Tamper, tuple[str, int]] = {
 def test_a_forgery_is_found_and_named(honest_guards: Path, tamper: Tamper, tmp_path: Path) -> None:
     check, later = FORGED[tamper]
     assert_named(honest_guards, "one", tamper, tmp_path, check=check, later=later)
+
+
+@pytest.mark.parametrize(("reason", "value"), [("unknown", 0.7), ("too_late", 0.5), ("conflict", 0.5)])
+def test_a_reward_that_waits_for_an_earlier_round_is_not_refused(reason: Any, value: float) -> None:
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", Guard(alpha=0.1, delta=0.05, reserve=20.0), mode="guarded", clock=Clock())
+    answers = [shop.decide(baseline="old", proposal="new") for _ in range(2)]
+    assert all(answer.share for answer in answers)
+    assert shop.reward(answers[1].decision_id, 0.5).is_accepted
+    assert audit(journal, "shop").is_clean
+    record = events.Reward(decision_id=answers[1].decision_id, values={"reward": value}, refused=reason)
+    journal.transact("shop", lambda t: t.append("reward", encode(record), time=2e9))
+    assert [finding.what for finding in audit(journal, "shop").findings] == ["refused"]
 
 
 def a_default_that_nobody_declared(rows: list[Row]) -> int:
@@ -321,8 +335,8 @@ def cheated(monkeypatch: pytest.MonkeyPatch, coin: Callable[..., float], rounds:
     return audit(journal, "shop")
 
 
-def drawn_twice(secret: bytes, round_: int, decision_id: str) -> float:
-    return min(coin_of(secret, round_, decision_id), coin_of(secret[::-1], round_, decision_id))
+def drawn_twice(secret: bytes, round_: int) -> float:
+    return min(coin_of(secret, round_), coin_of(secret[::-1], round_))
 
 
 def test_a_coin_that_is_drawn_again_until_it_suits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,13 +353,13 @@ def test_a_coin_that_is_drawn_again_until_it_suits_is_found(monkeypatch: pytest.
 def test_coins_that_repeat_or_follow_each_other_are_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     rng, last = np.random.default_rng(2), [0.5]
 
-    def walking(secret: bytes, round_: int, decision_id: str) -> float:
+    def walking(secret: bytes, round_: int) -> float:
         last[0] = (last[0] + 0.1 * rng.random()) % 1.0
         return last[0]
 
-    ways: dict[str, Callable[[bytes, int, str], float]] = {
-        "constant": lambda secret, round_, decision_id: 0.77,
-        "alternating": lambda secret, round_, decision_id: 0.25 if round_ % 2 else 0.75,
+    ways: dict[str, Callable[[bytes, int], float]] = {
+        "constant": lambda secret, round_: 0.77,
+        "alternating": lambda secret, round_: 0.25 if round_ % 2 else 0.75,
         "walking": walking,
     }
     assert cheated(monkeypatch, ways[name], 900).findings.counts["coins"] == 1
@@ -382,14 +396,14 @@ def a_coin_on_the_same_side(rows: list[Row]) -> int:
 
 
 def a_commitment_after_its_first_coin(rows: list[Row]) -> int:
-    at = next(i for i, row in enumerate(rows) if row["kind"] == "coins" and row["number"] > 80)
+    at = next(i for i, row in enumerate(rows) if row["kind"] == "coins")
     rows[at], rows[at + 1] = rows[at + 1], rows[at]
     return int(rows[at + 1]["number"])
 
 
 def a_commitment_to_another_secret(rows: list[Row]) -> int:
     """With that secret revealed, so that only the coins are left to show it."""
-    block, over = first(rows, "coins"), first(rows, "coins", after=80)
+    block, over = first(rows, "coins"), first(rows, "coins", lambda payload: bool(payload.get("revealed")))
     secret = "ab" * 32
     block["payload"]["commitment"] = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
     over["payload"]["revealed"] = [[block["number"], secret]]
@@ -397,7 +411,7 @@ def a_commitment_to_another_secret(rows: list[Row]) -> int:
 
 
 def a_secret_that_is_short(rows: list[Row]) -> int:
-    block, over = first(rows, "coins"), first(rows, "coins", after=80)
+    block, over = first(rows, "coins"), first(rows, "coins", lambda payload: bool(payload.get("revealed")))
     block["payload"]["commitment"] = hashlib.sha256(bytes(8)).hexdigest()
     over["payload"]["revealed"] = [[block["number"], bytes(8).hex()]]
     return int(over["number"])
@@ -473,13 +487,14 @@ def test_a_block_that_goes_on_for_too_long_is_found(honest_guards: Path, monkeyp
 def test_coins_whose_secret_is_still_hidden_are_counted_and_named(honest_guards: Path, tmp_path: Path) -> None:
     with open_journal(honest_guards / "one.db", read_only=True) as journal:
         report = audit(journal, "shop")
-        last = [event.number for event in journal.read("shop") if event.kind == "coins"][-1]
+        blocks = [event.number for event in journal.read("shop") if event.kind == "coins"]
     assert report.is_clean
     assert report.coins is not None
     hidden = report.tally.coins_hidden.total()
     assert report.tally.coins_recomputed + hidden == report.coins.coins
     assert report.tally.coins_recomputed > 100
-    assert list(report.tally.coins_hidden) == [last]
+    (last,) = report.tally.coins_hidden
+    assert last in blocks[-3:]  # after it there are the last secret, revealed, and perhaps the next block
     assert report.tally.coin_blocks_at_once == 1
     assert f"| coins not yet revealed | {hidden}, of the blocks that begin with event {last:,} |" in as_markdown(report)
     assert report.as_dict()["coins"]["not_revealed"] == hidden > 0
@@ -502,13 +517,62 @@ def test_processes_have_blocks_of_their_own(tmp_path: Path, monkeypatch: pytest.
     assert len(report.tally.coins_hidden) == 2
 
 
-def test_coins_of_a_sealed_experiment_do_not_tell_its_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_block_of_a_process_can_be_chosen_by_who_knows_its_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret that is drawn again until its first coin suits must begin a block with the round of that coin."""
     monkeypatch.setattr(coins, "BLOCK", 20)
-    clock, guard, journal = Clock(), new_guard(), open_journal("memory:")
-    play(Experiment.create(journal, "shop", guard, mode="guarded", clock=clock, sealed=True), guard, clock, 60)
-    report = audit(journal, "shop")
+    clock, guard = Clock(), new_guard()
+    for name, processes in (("one", 1), ("many", 12)):
+        with open_journal(tmp_path / f"{name}.db") as journal:
+            shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
+            for turn in range(processes):
+                play(shop, guard, clock, 120 // processes, seed=turn)
+                shop = Experiment.open(journal, "shop", clock=clock)
+            report = audit(journal, "shop")
+        assert report.is_clean, [*report.findings]
+        assert report.tally.coin_blocks_late == report.as_dict()["coins"]["blocks_late"] == processes
+        assert report.tally.coin_blocks >= max(4, processes)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_no_coin_follows_from_an_id(monkeypatch: pytest.MonkeyPatch, sealed: bool) -> None:
+    """Who knows the secret could otherwise choose ids until the coin suits."""
+    monkeypatch.setattr(coins, "BLOCK", 20)
+    monkeypatch.setattr("surefoot.experiment.coins.secrets.token_bytes", lambda size: b"k" * size)
+    drawn = []
+    for name in ("a", "b"):
+        journal = open_journal("memory:")
+        shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock(), sealed=sealed)
+        answers = [shop.decide(baseline="old", proposal="new", decision_id=f"{name}{k}") for k in range(15)]
+        drawn.append([shop.round(answer.decision_id).draw for answer in answers])
+    assert drawn[0] == drawn[1]
+
+
+def test_blocks_begin_and_end_within_a_batch_and_anew_after_a_restore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coins, "BLOCK", 20)
+    path = tmp_path / "shop.db"
+    with open_journal(path) as journal:
+        shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock())
+        for _ in range(3):
+            answers = shop.decide_all([{"baseline": "old", "proposal": "new"}] * 25)
+            shop.reward_all([(answer.decision_id, 0.5) for answer in answers if isinstance(answer, Answer)])
+        report = audit(journal, "shop")
+        assert report.is_clean, [*report.findings]
+        assert report.tally.coin_blocks >= 3
+        assert report.tally.coins_recomputed > 30
+        before = report.tally.coin_blocks
+    shutil.copy(path, tmp_path / "copy.db")
+    with open_journal(tmp_path / "copy.db") as copy:
+        restore(copy, by="ada", reason="the disk failed", accept_loss=True)
+        shop = Experiment.open(copy, "shop", clock=Clock())
+        shop.set_mode("guarded")
+        shop.decide(baseline="old", proposal="new")
+        report = audit(copy, "shop")
     assert report.is_clean, [*report.findings]
-    assert report.tally.coins_recomputed > 30
+    assert report.tally.coin_blocks == before + 1
 
 
 class LeasedCoins(Hub):
@@ -623,7 +687,7 @@ def a_block_of_ones_own(rows: list[Row]) -> int:
     for row in rows:
         payload = row["payload"]
         if payload.get("coins") == began[1]["number"] and row["kind"] == "round":
-            payload["draw"] = coin_of(bytes.fromhex(secret), payload["round"], payload["decision_id"])
+            payload["draw"] = coin_of(bytes.fromhex(secret), payload["round"])
             payload["source"] = "learner" if payload["draw"] < payload["share"] else "baseline"
     return int(began[1]["number"])
 
@@ -649,17 +713,30 @@ def test_a_leased_coin_cannot_be_changed(leased: Path, tmp_path: Path) -> None:
     assert report.shards["app"].findings.counts["draw"] == 1
 
 
-@pytest.mark.parametrize("what", ["another first block", "one secret for two blocks"])
+@pytest.mark.parametrize("what", ["another first block", "one secret for two blocks", "two secrets for one block"])
 def test_commitments_of_a_lease_are_of_their_blocks(leased: Path, tmp_path: Path, what: str) -> None:
     def tamper(rows: list[Row]) -> int:
         row = [row for row in rows if row["kind"] == "leased"][-1]
         if what == "another first block":
             row["payload"]["block"] -= 1
-        else:
+        elif what == "one secret for two blocks":
             row["payload"]["coins"][3] = row["payload"]["coins"][2]
+        else:
+            row["payload"]["coins"][0] = hashlib.sha256(b"another").hexdigest()
         return int(row["number"])
 
     assert audited_lease(leased, tmp_path, hub=tamper).hub.findings.counts["block"] > 0
+
+
+def test_reports_name_a_seed_and_what_counts_where_no_reward_came() -> None:
+    journal, guard = open_journal("memory:"), Guard(alpha=0.1, delta=0.05, seed=7, settle_after=5, default_reward=0.5)
+    shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=Clock())
+    for _ in range(10):
+        shop.decide(baseline="old", proposal="new")
+    report = audit(journal, "shop")
+    assert report.is_clean
+    assert verdict(report).startswith("That is open. The coins follow from a seed of 7")
+    assert "'reward' counts 0.5, by definition" in promise(report)
 
 
 def test_the_coins_of_a_seed_are_computed_again(tmp_path: Path) -> None:
@@ -712,3 +789,41 @@ def test_rounds_of_the_other_kind_are_findings(honest_guards: Path, honest: Path
 
     assert_named(honest_guards, "one", with_round(linear), tmp_path, check="payload", later=0)
     assert_named(honest, "arrival", with_round(pair), tmp_path, check="payload", later=0)
+
+
+@pytest.mark.parametrize("kind", ["one metric", "several metrics", "played"])
+def test_a_restore_charges_what_is_lost_at_its_worst(kind: str, tmp_path: Path) -> None:
+    path, copy = tmp_path / "shop.db", tmp_path / "copy.db"
+    clock, guard = Clock(), new_guard(kind)
+    with open_journal(path) as journal:
+        shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
+        play(shop, guard, clock, 80)
+    shutil.copy(path, copy)
+    with open_journal(path) as journal:
+        play(Experiment.open(journal, "shop", clock=clock), guard, clock, 20, seed=2)
+        known = {"shop": journal.head("shop")}
+    with open_journal(copy) as journal:
+        stood, before = journal.head("shop").number, Experiment.open(journal, "shop").policy_state()["banks"]
+        lost = known["shop"].number - stood
+        for _ in range(2):  # the second time as if the first had been cut short
+            restore(journal, by="ada", reason="the disk failed", known=known, accept_loss=True)
+        shop = Experiment.open(journal, "shop", clock=clock)
+        after = shop.policy_state()["banks"]
+        assert shop.status().mode == "paused"
+        metrics = shop.look(lambda state: state.policy.step_settings.metrics)
+        for settings, bank, old in zip(metrics, after, before, strict=True):
+            worst = 0.98 - settings.alpha if settings.sign > 0 else 0.98
+            assert bank[2] - old[2] == pytest.approx(lost * worst, rel=1e-6)  # what is owed
+            assert bank[1] <= old[1] - lost * worst + 1e-6 or settings.is_played
+        shop.set_mode("guarded")
+        play(shop, guard, clock, 30, seed=3)
+        report = audit(journal, "shop", expect=())
+        assert report.is_clean, [*report.findings]
+    (tmp_path / "out").mkdir()
+    assert_named(tmp_path, "copy", a_loss_that_is_kept_quiet, tmp_path / "out", check="certificate", later=10)
+
+
+def a_loss_that_is_kept_quiet(rows: list[Row]) -> int:
+    row = first(rows, "mode", lambda payload: "lost" in payload)
+    del row["payload"]["lost"]
+    return int(row["number"])

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -16,7 +15,7 @@ from typer.testing import CliRunner
 
 import surefoot
 from surefoot import Guard, ceiling, floor
-from surefoot.audit import audit
+from surefoot.audit import audit, audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import (
     ConfigError,
@@ -24,7 +23,7 @@ from surefoot.errors import (
     DecisionSettledError,
     InputError,
 )
-from surefoot.experiment import Answer, AsyncExperiment, Experiment
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, create_shared
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.export import pair_rounds
 from surefoot.experiment.state import first_state
@@ -35,7 +34,7 @@ from surefoot.rounds.format import pack
 from surefoot.simulation import Spec
 from tests.experiment.guard_worlds import SETTINGS, new_guard, played
 from tests.experiment.worlds import Clock, safe_policy
-from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.servers import PostgresServer, new_database
 
 
 class Actions(TypedDict):
@@ -45,12 +44,6 @@ class Actions(TypedDict):
 
 Asked = dict[str, Any]
 ASKED: Actions = {"baseline": "big", "proposal": {"model": "small", "t": [0.5, 1]}}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running_server() as server:
-        yield server
 
 
 def start(guard: Guard | None = None, *, mode: Any = "guarded", **more: Any) -> Experiment:
@@ -131,6 +124,17 @@ def test_where_the_learner_may_not_play_the_baseline_is_held_and_earns_slack(mod
     assert status.guard.metrics["reward"].bank > 0.0
     assert (status.held_rounds, status.learner_rounds) == (30, 0)
     assert "as asked" in answer.explanation
+
+
+def test_rounds_that_were_held_are_none_in_which_the_learner_could_have_played() -> None:
+    shop = Experiment.create(open_journal("memory:"), "shop", Guard(alpha=0.1, delta=0.05), mode="shadow")
+    for mode in ("shadow", "guarded", "paused"):
+        shop.set_mode(mode)
+        for proposal in ("new", "new", "old"):
+            shop.decide(baseline="old", proposal=proposal)
+    guard = shop.status().guard
+    assert guard is not None
+    assert guard.differing_rounds == 2
 
 
 def test_a_fallback_is_the_baselines_and_never_the_learners() -> None:
@@ -344,6 +348,38 @@ def test_a_metric_that_never_comes_counts_at_its_worst(window: str) -> None:
     assert report.is_clean, list(report.findings)
     rewards = [row["rewards"] for row in pair_rounds(journal, "shop")]
     assert rewards[:3] == [{"latency": 0.5}, {"latency": 0.5}, {"latency": 0.5, "quality": 1.0}]
+
+
+@pytest.mark.parametrize("where", ["process", "shard"])
+def test_a_bill_that_gets_lost_once_the_quality_came_counts_at_its_worst(where: str) -> None:
+    """Its default is for a window that closes: by losing high bills alone a costly learner would look cheap."""
+    metrics = {"quality": floor(0, 1, alpha=0.1), "cost": ceiling(0, 1, alpha=0.2, default=0.0)}
+    guard, journal, clock = Guard(delta=0.2, metrics=metrics, goal="save"), open_journal("memory:"), Clock()
+    journals = {"a": open_journal("memory:")}
+    if where == "process":
+        shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
+    else:
+        create_shared(journal, "shop", guard, mode="guarded", clock=clock)
+        shop = Experiment.join(journal, "shop", journals["a"], shard="a", in_background=False, clock=clock)
+    rng, worst = np.random.default_rng(7), 0.0
+    slack = 0.0
+    for number in range(300):
+        clock.now += 1.0
+        answer = shop.decide(baseline="old", proposal="new", decision_id=f"d{number}")
+        share = answer.share or 0.0
+        slack += (share + 0.2) * 0.3 - share * 0.9
+        worst = min(worst, slack)
+        cost = float(rng.random() < {"old": 0.3, "new": 0.9}[answer.action])
+        shop.reward(f"d{number}", {"quality": 0.8})
+        if cost and answer.action == "new":
+            shop.abandon(f"d{number}", reason="the bill was lost")
+        else:
+            shop.reward(f"d{number}", {"cost": cost})
+        if shop.leases is not None and number % 20 == 19:
+            shop.leases.renew()
+    assert worst == 0.0
+    report = audit(journal, "shop") if where == "process" else audit_shards(journal, "shop", journals)
+    assert report.is_clean
 
 
 def test_parts_of_one_decision_are_never_those_of_another() -> None:

@@ -17,9 +17,9 @@ from surefoot.errors import ConfigError
 from surefoot.experiment.export import export
 from surefoot.journal import Journal
 from surefoot.replay.columns import Columns
-from surefoot.replay.estimators import replay
-from surefoot.replay.open_log import read_log
+from surefoot.replay.evaluation import replay
 from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.table_log import read_log
 from surefoot.simulation.policy_specs import Spec
 from tests.experiment.worlds import Clock
 

@@ -96,7 +96,7 @@ def test_clients_that_report_an_outage_last_first_do_not_break_the_floor(delta: 
         is_below, shop = run(flush_last_client_first, seed, delta)
         below += is_below
         if seed < 3:
-            assert not audit(shop._journal, "shop").findings
+            assert not audit(shop.journal, "shop").findings
     assert below <= most_allowed(RUNS[delta], delta)
 
 
@@ -107,7 +107,7 @@ def test_voids_that_follow_later_rewards_do_not_break_the_floor(delta: float) ->
         is_below, shop = run(change_mails_until_luck, seed, delta, confirm_within=WITHIN)
         below += is_below
         if seed < 3:
-            report = audit(shop._journal, "shop")
+            report = audit(shop.journal, "shop")
             assert report.is_clean
             assert report.tally.is_refuted == shop.status().is_refuted
     assert below <= most_allowed(RUNS[delta], delta)
@@ -126,9 +126,9 @@ def test_a_booked_round_counts_takes_its_reward_and_teaches_nothing() -> None:
     shop.reward("asked", 0.5)
     assert (before["ridge"] == surefoot.SafeLUCB(**LUCK[0.2].declared(0.2)).state()["ridge"]).all()
     assert (before["ridge"] != shop.policy_state()["ridge"]).any()
-    again = Experiment.open(shop._journal, "shop", clock=clock).policy_state()
+    again = Experiment.open(shop.journal, "shop", clock=clock).policy_state()
     assert (again["ridge"] == shop.policy_state()["ridge"]).all()
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
 
 
 class Past:

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
-from surefoot.experiment.status import LedgerBounds, earnings_of
+from surefoot.experiment.snapshots import differing
+from surefoot.experiment.status import LedgerBounds, earnings_of, ledger_lift
 from surefoot.linear.ellipsoid import Ball
 
 DELTA, RUNS, ROUNDS, NOISE, DIM = 0.2, 60, 160, 0.1, 3
@@ -53,8 +54,9 @@ def is_wrong(policy: Any, above: float, earned: float) -> bool:
     found = earnings_of(policy)
     surplus = earned - (1 - TOLD["alpha"]) * (earned - above)
     held = [(found.reward, earned), (found.surplus, surplus)]
-    if found.lift is not None:
-        held.append(((found.lift.low, found.lift.high), above / found.lift.decisions))
+    lift = ledger_lift(policy)
+    if lift is not None:
+        held.append(((lift.low, lift.high), above / lift.decisions))
     # What is known exactly has no width: the sum here is rounded otherwise.
     return not all(low - 1e-9 <= value <= high + 1e-9 for (low, high), value in held)
 
@@ -90,7 +92,7 @@ def test_the_lift_is_proved_once_there_is_enough_to_go_by() -> None:
     for _ in range(2000):
         decision = policy.decide(np.eye(DIM), baseline=0)
         policy.observe(decision, (0.3, 0.6, 0.1)[decision.action] + NOISE * rng.normal())
-    lift = earnings_of(policy).lift
+    lift = ledger_lift(policy)
     assert lift is not None
     assert lift.is_paying
     assert not lift.is_costing
@@ -149,7 +151,7 @@ def test_nothing_is_said_while_the_alarm_is_on() -> None:
     policy = surefoot.SafeLUCB(noise=NOISE, **TOLD)
     policy.observe(policy.decide(np.eye(DIM), baseline=0), 0.4)
     policy.report_breach("features", "a row was too long")
-    assert earnings_of(policy).lift is None
+    assert ledger_lift(policy) is None
     assert math.isnan(earnings_of(policy).reward[0])
 
 
@@ -218,7 +220,7 @@ def test_the_command_line_says_what_a_guards_lift_is_about(tmp_path: Path) -> No
         models = Experiment.create(journal, "models", guard, mode="guarded")
         assert "lift │ - │ what a proposal earns beyond the baseline; not known" in shown(path, "models")
         answers = [models.decide(baseline="old", proposal="new") for _ in range(40)]
-        assert "lift │ - │ not known yet if it pays: -4 to 4 in the cost of a proposal, 95% sure" in shown(
+        assert "lift │ - │ not proved yet that it pays: -4 to 4 in the cost of a proposal, 95% sure" in shown(
             path, "models"
         )
         for answer in answers:
@@ -226,7 +228,10 @@ def test_the_command_line_says_what_a_guards_lift_is_about(tmp_path: Path) -> No
         for _ in range(400):
             answer = models.decide(baseline="old", proposal="new")
             models.reward(answer.decision_id, {"cost": 0.0 if answer.source == "learner" else 4.0})
-        assert re.search(r"lift │ - │ it is paying: -\S+ to -\S+ in the cost of a proposal, 95%", shown(path, "models"))
+        assert re.search(
+            r"lift │ - │ it pays: proved at decision \d+; now -\S+ to -\S+ in the cost of a proposal, 95%",
+            shown(path, "models"),
+        )
 
 
 def test_the_command_line_is_never_certain(tmp_path: Path) -> None:
@@ -237,3 +242,21 @@ def test_the_command_line_is_never_certain(tmp_path: Path) -> None:
             answer = shop.decide(np.eye(DIM), baseline=0)
             shop.reward(answer.decision_id, (0.3, 0.6, 0.1)[answer.action])
         assert "a decision of the learner, 99.999% sure" in shown(tmp_path / "shop.db", "shop")
+
+
+def test_a_proof_is_found_again_from_the_events_and_is_not_of_the_learner_after_a_restart() -> None:
+    journal = surefoot.open_journal("memory:")
+    policy = surefoot.SafeLUCB(noise=NOISE, **TOLD | {"alpha": 0.9})
+    shop = Experiment.create(journal, "shop", policy, mode="guarded", reward_bounds=(0, 1), snapshot_every=150)
+    for _ in range(200):
+        answer = shop.decide(np.eye(DIM), baseline=0)
+        shop.reward(answer.decision_id, (0.3, 0.6, 0.1)[answer.action])
+    proof = shop.status().proof
+    assert proof is not None
+    assert proof.lift.is_paying
+    assert 0 < proof.round < 150
+    assert Experiment.open(journal, "shop").status().proof == proof
+    assert list(differing(journal.view("shop"))) == []
+    shop.reward(shop.decide(np.eye(DIM), baseline=0).decision_id, 7.0)
+    shop.acknowledge("renew", reason="a till that counted wrongly")
+    assert shop.status().proof is None

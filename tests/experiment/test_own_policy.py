@@ -10,7 +10,7 @@ import surefoot
 from surefoot.audit import audit
 from surefoot.errors import ConfigError
 from surefoot.journal import Journal
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.policy import Policy
 from tests.own_policy import EpsilonGreedy
 
 
@@ -51,9 +51,9 @@ def test_it_is_journalled_and_reopened_to_the_bit(tmp_path: Path) -> None:
 def test_an_experiment_whose_class_is_not_imported_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = surefoot.open_journal("memory:")
     played(journal, 3)
-    registry = copy.copy(BasePolicy._registry)
+    registry = copy.copy(Policy._registry)
     del registry["EpsilonGreedy"]
-    monkeypatch.setattr(BasePolicy, "_registry", registry)
+    monkeypatch.setattr(Policy, "_registry", registry)
     with pytest.raises(ConfigError, match=r"'EpsilonGreedy'.*known once its module is imported"):
         surefoot.Experiment.open(journal, "shop")
 

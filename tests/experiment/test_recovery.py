@@ -144,12 +144,10 @@ def test_a_policy_state_of_another_shape_is_replayed_from_events(
 ) -> None:
     journal, _, live = long_run
     expected = bits(live)
-    monkeypatch.setattr(
-        "surefoot.policies.saved_state.STATE_FORMAT", 2
-    )  # states of format 1 raise StateError from here on
+    monkeypatch.setattr("surefoot.policies.policy.STATE_FORMAT", 2)  # states of format 1 raise StateError from here on
     opened, begun = replayed_events(journal, monkeypatch)
     assert begun == 1
-    monkeypatch.setattr("surefoot.policies.saved_state.STATE_FORMAT", 1)
+    monkeypatch.setattr("surefoot.policies.policy.STATE_FORMAT", 1)
     assert bits(opened) == expected
 
 

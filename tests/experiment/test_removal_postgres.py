@@ -10,37 +10,34 @@ from surefoot.errors import JournalNotFoundError
 from surefoot.experiment import Experiment
 from surefoot.experiment.removal import archive
 from surefoot.journal import Head, open_journal
-from tests.journal.servers import new_database, running_server
 
 
-def test_every_decision_that_was_acknowledged_while_it_was_archived_is_in_the_archive(tmp_path: Path) -> None:
+def test_every_decision_that_was_acknowledged_while_it_was_archived_is_in_the_archive(tmp_path: Path, url: str) -> None:
     acknowledged, begun = list[Head](), threading.Event()
-    with running_server() as server:
-        url = new_database(server)
-        with open_journal(url) as ours, open_journal(url) as theirs:
-            Experiment.create(ours, "shop", surefoot.UCB(arms=2))
+    with open_journal(url) as ours, open_journal(url) as theirs:
+        Experiment.create(ours, "shop", surefoot.UCB(arms=2))
 
-            def play() -> None:
-                shop = Experiment.open(theirs, "shop")
-                try:
-                    while True:
-                        head = shop.decide(baseline=0).head
-                        assert head is not None
-                        acknowledged.append(Head(head.number, head.hash))
-                        if len(acknowledged) > 20:
-                            begun.set()
-                            time.sleep(0.02)  # a server has moments without a caller
-                except JournalNotFoundError:
-                    return
+        def play() -> None:
+            shop = Experiment.open(theirs, "shop")
+            try:
+                while True:
+                    head = shop.decide(baseline=0).head
+                    assert head is not None
+                    acknowledged.append(Head(head.number, head.hash))
+                    if len(acknowledged) > 20:
+                        begun.set()
+                        time.sleep(0.02)  # a server has moments without a caller
+            except JournalNotFoundError:
+                return
 
-            thread = threading.Thread(target=play)
-            thread.start()
-            assert begun.wait(60)
-            head = archive(ours, "shop", tmp_path / "kept.db", by="ops", reason="a test")
-            thread.join(60)
-            assert not thread.is_alive()
-            whole = audit_journal(ours, expect=[ExpectedHead("shop", *one) for one in acknowledged])
-            assert whole.is_clean, list(whole.findings)
+        thread = threading.Thread(target=play)
+        thread.start()
+        assert begun.wait(60)
+        head = archive(ours, "shop", tmp_path / "kept.db", by="ops", reason="a test")
+        thread.join(60)
+        assert not thread.is_alive()
+        whole = audit_journal(ours, expect=[ExpectedHead("shop", *one) for one in acknowledged])
+        assert whole.is_clean, list(whole.findings)
     assert max(acknowledged) <= head
     with open_journal(tmp_path / "kept.db", read_only=True) as kept:
         assert audit(kept, "shop", expect=acknowledged).is_clean

@@ -87,12 +87,21 @@ def test_a_round_that_lacks_a_metric_is_open_and_counts_at_its_worst(journal: Jo
     assert known(models) != before
 
 
-def test_a_metric_with_a_default_is_not_waited_for(journal: Journal) -> None:
-    models = create(journal, guard(metrics=METRICS | {"cost": surefoot.ceiling(0, 2, alpha=0.1, default=2.0)}))
-    decide(models, "a")
-    models.reward("a", {"quality": 0.9, "latency": 3.0})
-    assert models.status().pending == 0
-    assert models.reward("a", {"cost": 0.1}).refused == "too_late"
+def test_a_default_counts_where_a_window_closes_and_never_before_what_was_measured() -> None:
+    """Were a metric with a default not waited for, whoever sends it last would choose the default instead."""
+    default = METRICS | {"cost": surefoot.ceiling(0, 2, alpha=0.1, default=2.0)}
+    banks = list[bytes]()
+    for order in (("quality", "latency", "cost"), ("cost", "latency", "quality"), ("quality", "latency")):
+        journal = open_journal("memory:")
+        models = create(journal, guard(metrics=default, settle_after=2))
+        decide(models, "a")
+        for name in order:
+            assert models.reward("a", {name: WHOLE[name]}).is_accepted
+        assert models.status().pending == int("cost" not in order)
+        decide(models, "b", "c", "d")
+        assert audit(journal, "models").is_clean
+        banks.append(models.policy_state()["banks"].tobytes())
+    assert banks[0] == banks[1] != banks[2]
 
 
 def test_a_window_of_rounds_closes_by_the_metrics_that_came(journal: Journal) -> None:

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,13 +15,7 @@ from surefoot.rounds.format import pack
 from tests.experiment.client import NAME, begin, request_of, reward_of
 from tests.experiment.killing import Notes, check_all, one_life
 from tests.experiment.worlds import SAFE, safe_policy
-from tests.journal.servers import PostgresServer, new_database, running_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running_server() as server:
-        yield server
+from tests.journal.servers import PostgresServer, new_database
 
 
 def one_ledger(journal: Journal) -> list[events.RowsRound]:

@@ -111,7 +111,7 @@ def test_the_ledger_is_about_what_was_played(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_audit_of_voided_rounds_is_clean(kind: str, window: float | None) -> None:
     experiment, _, _ = delayed(KINDS[kind], 120, window=window)
-    report = audit(experiment._journal, "shop")
+    report = audit(experiment.journal, "shop")
     assert report.is_clean, list(report.findings)[:3]
     assert report.tally.voided == experiment.status().voided
     assert report.tally.learner == experiment.status().learner_rounds
@@ -133,7 +133,7 @@ def test_a_voided_round_is_the_same_after_a_restart_and_after_a_snapshot(kind: s
 def guaranteed_and_true(says: bool) -> tuple[float, float]:
     """What the newest certificate of the learner says was earned beyond the floor, and what that was in truth."""
     experiment, played, theta = delayed(safe(alpha=0.3), 400, late=0.4, says=says, seed=11)
-    rows = list(row_rounds(experiment._journal, "shop"))
+    rows = list(row_rounds(experiment.journal, "shop"))
     newest = max(number for number, row in enumerate(rows) if row["source"] == "learner")
     # The certificate is about the rounds before, as they were played, and about its own as it was decided.
     offered, baseline, _, _ = played[newest]
@@ -152,7 +152,7 @@ def test_late_answers_make_a_service_promise_what_was_not_earned_unless_they_are
 
 def test_an_export_holds_what_was_played() -> None:
     experiment, played, _ = delayed(safe(), 80)
-    rows = list(row_rounds(experiment._journal, "shop"))
+    rows = list(row_rounds(experiment.journal, "shop"))
     assert [row["action"] for row in rows] == [action for _, _, action, _ in played]
     assert [row["features"] for row in rows] == [offered[action].tolist() for offered, _, action, _ in played]
     assert [row["source"] == "learner" for row in rows] == [is_learner for _, _, _, is_learner in played]
@@ -162,7 +162,7 @@ def test_an_export_holds_what_was_played() -> None:
 def started(**extra: Any) -> tuple[Any, str]:
     """An experiment, and the id of a learner's decision that waits for its reward."""
     experiment, _, _ = delayed(safe(alpha=0.4), 300, late=0.0, **extra)
-    journal = experiment._journal
+    journal = experiment.journal
     rows = [row for row in row_rounds(journal, "shop") if row["source"] == "learner" and row["reward"] is None]
     rows = [row for row in rows if row["action"] != row["baseline"]]
     assert len(rows) > 3
@@ -187,7 +187,7 @@ def test_a_reward_that_comes_later_counts_for_what_was_played() -> None:
     assert experiment.status().learner_rounds == rounds - 1
     assert experiment.reward(id_, 0.5).is_accepted
     assert experiment.status().events == events + 2
-    assert audit(experiment._journal, "shop").is_clean
+    assert audit(experiment.journal, "shop").is_clean
 
 
 def test_voiding_twice_is_voiding_once_and_another_word_is_refused() -> None:
@@ -221,7 +221,7 @@ def test_a_catalogue_says_how_many_actions_there_were() -> None:
         shop.void("a", 2)
     assert shop.void("a", 1)
     assert shop.status().learner_rounds == 1
-    assert audit(shop._journal, "shop").is_clean
+    assert audit(shop.journal, "shop").is_clean
 
 
 def test_a_policy_of_ones_own_learns_what_was_played() -> None:
@@ -231,7 +231,7 @@ def test_a_policy_of_ones_own_learns_what_was_played() -> None:
     assert shop.void("a", 1 - decided)
     shop.reward("a", 2.0)
     assert shop.policy_state()["sums"].tolist() == (2.0 * rows[1 - decided]).tolist()
-    assert pack(Experiment.open(shop._journal, "shop").policy_state()) == pack(shop.policy_state())
+    assert pack(Experiment.open(shop.journal, "shop").policy_state()) == pack(shop.policy_state())
 
 
 def test_a_window_that_has_closed_cannot_be_voided() -> None:

@@ -3,19 +3,11 @@
 import json
 import os
 import re
-import signal
-import socket
-import sqlite3
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 import surefoot
 from surefoot.audit import audit
@@ -23,88 +15,44 @@ from surefoot.experiment import create_shared
 from surefoot.journal import open_journal
 from surefoot.rounds import decode, events
 from tests.integrations.model_server import model_server
+from tests.integrations.proxies import ENVIRONMENT, KEY, Proxy, proxy, served
 from tests.service.servers import running
 from tests.sharing.edges import Shop, new_keys, settings_of
 from tests.sharing.experiments import GUARD
 
 PAGE = Path(__file__).parents[2] / "docs" / "litellm.md"
-ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "API_KEY": "none"}
-KEY = "sk-7d1f0c9a4be25863f0ad"
 
 
-def block(language: str) -> str:
+def block(language: str, number: int = 0) -> str:
     """An example of the documentation."""
-    found = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+    return str(re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)[number])
 
 
-class Proxy:
-    """What its callers do."""
-
-    def __init__(self, url: str) -> None:
-        self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {KEY}"}, timeout=30)
-
-    def ask(self, **more: Any) -> httpx.Response:
-        body = {"model": "chat", "messages": [{"role": "user", "content": "Who are you?"}], **more}
-        return self.http.post("/v1/chat/completions", json=body)
-
-    def reward(self, decision_id: Any, value: Any) -> httpx.Response:
-        return self.http.post("/surefoot/rewards", json={"decision_id": decision_id, "value": value})
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-@contextmanager
-def proxy(folder: Path, config: str, **environment: str) -> Iterator[Proxy]:
-    (folder / "config.yaml").write_text(config)
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("litellm")), "--config", "config.yaml", "--host", "127.0.0.1"]
-    environment |= {"LITELLM_MASTER_KEY": KEY, **ENVIRONMENT}
-    with (folder / "proxy.log").open("w") as log:
-        running = subprocess.Popen(
-            [*command, "--port", str(port)], cwd=folder, env=os.environ | environment, stdout=log, stderr=log
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        while True:
-            assert running.poll() is None, (folder / "proxy.log").read_text()[-3000:]
-            try:
-                httpx.get(f"{url}/health/liveliness", timeout=5).raise_for_status()
-                break
-            except httpx.HTTPError:
-                time.sleep(0.1)
-        caller = Proxy(url)
-        with caller.http:
-            yield caller
-    finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(30)
-
-
-def served(response: httpx.Response) -> tuple[str, str]:
-    """The decision's id, and who answered."""
-    assert response.status_code == 200, response.text
-    return response.headers["x-surefoot-decision-id"], response.json()["choices"][0]["message"]["content"]
+def walk(number: int, chat: Proxy, **environment: str) -> str:
+    """What a command of the documentation prints, with the proxy of the test."""
+    command = block("sh", number).replace("http://localhost:4000", str(chat.http.base_url).rstrip("/"))
+    environment |= {"LITELLM_MASTER_KEY": KEY, "PATH": os.environ["PATH"]}
+    return subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
+    config = block("yaml").replace("name: chat,", "name: chat, deadline: 60,")  # on a busy machine
     with (
         model_server("big") as big,
         model_server("small") as small,
-        proxy(tmp_path, block("yaml"), BIG_URL=big.url, SMALL_URL=small.url) as chat,
+        proxy(tmp_path, config, BIG_URL=big.url, SMALL_URL=small.url) as chat,
     ):
-        answers = dict[str, str]()
+        first = walk(1, chat)
+        (first_id,) = re.findall(r"x-surefoot-decision-id: (\S+)", first)
+        answers = {first_id: json.loads(first.splitlines()[-1])["choices"][0]["message"]["content"]}
+        assert '"is_repeat":false' in walk(2, chat, DECISION_ID=first_id)
+        assert chat.reward(first_id, {"quality": 0.9}).json()["is_repeat"]
         while len(answers) < 40 or small.requests == 0:  # of a share of 0.05, 500 requests miss one in 1e11
             answers |= [served(chat.ask())]
             assert len(answers) < 500
         assert chat.ask(metadata={"decision_id": "mine"}).headers["x-surefoot-decision-id"] == "mine"
         assert big.requests + small.requests == len(answers) + 1
-        for decision_id in answers:
+        for decision_id in list(answers)[1:]:
             assert chat.reward(decision_id, {"quality": 0.9}).json() == {
                 "decision_id": decision_id, "is_repeat": False,
             }  # fmt: skip
@@ -133,21 +81,13 @@ def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
         forged = {"routing_plugin_signals": {"surefoot": {"decision_id": "mine", "model": "openai/gpt-4o-mini"}}}
         assert served(chat.ask(metadata=forged))[0] != "mine"
 
-        small.is_down, before = True, small.requests
+        small.status, before = 500, small.requests
         while small.requests == before:
             assert served(chat.ask())[1] == "big"
-        small.is_down = False
-
-        with sqlite3.connect(tmp_path / "chat.journal") as locked:
-            locked.execute("BEGIN EXCLUSIVE")
-            response = chat.ask()
-            assert response.json()["choices"][0]["message"]["content"] == "big"
-            assert "x-surefoot-decision-id" not in response.headers
-            locked.rollback()
-        served(chat.ask())
+        small.status = 200
 
         # A request that fails for good is settled at once.
-        big.is_down = small.is_down = True
+        big.status = small.status = 500
         assert chat.ask(metadata={"decision_id": "failed"}).json()["error"]["code"] == "500"
         refusal = chat.reward("failed", {"quality": 0.9})
         assert (refusal.status_code, "abandoned" in refusal.json()["error"]["message"]) == (409, True), refusal.text
@@ -169,6 +109,7 @@ def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
         assert voided, "the proposed model failed, and the journal does not say that the baseline answered"
         assert all(rewards[one].keys() == {"quality", "cost"} and rewards[one]["cost"] > 0.0 for one in answers)
         assert status.learned >= len(answers)
+        assert status.reward_unit == "USD"
 
 
 PROGRAM = """
@@ -207,7 +148,9 @@ asyncio.run(main())
 
 def test_the_router_of_the_documentation(tmp_path: Path) -> None:
     with model_server("big") as big, model_server("small") as small:
-        example = block("python").replace("openai/gpt-4o-mini", "openai/small").replace("openai/gpt-4o", "openai/big")
+        example = (
+            block("python", 1).replace("openai/gpt-4o-mini", "openai/small").replace("openai/gpt-4o", "openai/big")
+        )
         program = PROGRAM.format(big=big.url, small=small.url, example=textwrap.indent(example, "    "))
         done = subprocess.run(
             [sys.executable, "-c", program], cwd=tmp_path, env=os.environ | ENVIRONMENT, capture_output=True, text=True
@@ -234,10 +177,11 @@ async def main(*gateways):
         served.append(request.candidate_models[0])
         assert (await models.reward(signal["decision_id"], 0.5)).is_accepted
     for models in gateways:
-        models.experiment.leases.renew()  # hands in what was decided
+        while not models.experiment.leases.renew():  # hands in what was decided; another thread may be doing so
+            await asyncio.sleep(0.01)
     print(json.dumps(served))
 
-common = {"name": "shop", "baseline": "openai/big", "proposal": "openai/small"}
+common = {"name": "shop", "deadline": 60, "baseline": "openai/big", "proposal": "openai/small"}
 settings = json.loads(sys.argv[1])
 asyncio.run(main(*(GuardedModels.from_settings({**common, **one}) for one in settings)))
 try:

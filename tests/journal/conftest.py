@@ -8,16 +8,9 @@ import pytest
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.postgres import PostgresJournal
 from surefoot.journal.sqlite import SqliteJournal
-from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.journal.writer import NAME
 
 BACKENDS = ("memory", "file", "unsynced file", "sqlite", "postgres")
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[PostgresServer]:
-    with running_server() as server:
-        yield server
 
 
 @pytest.fixture(params=BACKENDS)
@@ -28,7 +21,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         "file": lambda: str(tmp_path / "a journal ?#%.log"),
         "unsynced file": lambda: str(tmp_path / "unsynced ?#%.log"),
         "sqlite": lambda: str(tmp_path / "a journal ?#%.db"),
-        "postgres": lambda: new_database(request.getfixturevalue("server")),
+        "postgres": lambda: str(request.getfixturevalue("url")),
     }
     return places[request.param]()
 
@@ -50,11 +43,6 @@ def sqlite(path: Path) -> Iterator[SqliteJournal]:
     with SqliteJournal(path) as journal:
         journal.create(NAME, b"{}", time=0.0)
         yield journal
-
-
-@pytest.fixture
-def url(server: PostgresServer) -> str:
-    return new_database(server)
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """Writers that are killed at random moments, and what they had been told before."""
 
+import os
 import random
 import subprocess
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from surefoot.journal import START, Head, Journal, verify
 from tests.journal.writer import NAME
@@ -29,6 +31,14 @@ class Told:
     @property
     def unsure(self) -> set[str]:
         return self.sent - self.done
+
+
+def crash(journal: Any) -> None:
+    """End a file journal as a kill would: nothing is flushed, the mark says so, and no lock is left."""
+    log = journal._log
+    for descriptor in (log._file, log._mark):
+        os.close(descriptor)
+    log._file = log._mark = -1
 
 
 def start(address: str, prefix: str, unsure: set[str]) -> subprocess.Popen[bytes]:

@@ -25,42 +25,43 @@ class Proxy:
     lose = "hang before": the next commit never reaches the server, and the connection stays open in silence
     lose = "hang after":  the next commit reaches the server, and then the connection stays open in silence
     is_silent:            nothing passes any more, while connections are taken and bytes are acknowledged
+    is_cut:               every connection ends, and so does each new one
     """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._server = f"{parse_qs(parts.query)['host'][0]}/{SOCKET}"
+        self.server = f"{parse_qs(parts.query)['host'][0]}/{SOCKET}"
         self.lose: str | None = None
-        self.accepts = self._is_open = True
-        self.is_silent = False
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self.accepts = self.is_open = True
+        self.is_silent = self.is_cut = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
         self.url = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{self.port}", query=""))
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
+        self.threads = [threading.Thread(target=self.accept)]
+        self.threads[0].start()
 
     def close(self) -> None:
-        self._is_open = False
-        for thread in self._threads:
+        self.is_open = False
+        for thread in self.threads:
             thread.join()
-        self._listener.close()
+        self.listener.close()
 
-    def _accept(self) -> None:
-        while self._is_open:
-            if not _readable(self._listener):
+    def accept(self) -> None:
+        while self.is_open:
+            if not _readable(self.listener):
                 continue
-            client, _ = self._listener.accept()
-            if self.accepts:
-                self._threads.append(threading.Thread(target=self._relay, args=(client,)))
-                self._threads[-1].start()
+            client, _ = self.listener.accept()
+            if self.accepts and not self.is_cut:
+                self.threads.append(threading.Thread(target=self.relay, args=(client,)))
+                self.threads[-1].start()
             else:
                 client.close()
 
-    def _relay(self, client: socket.socket) -> None:
+    def relay(self, client: socket.socket) -> None:
         # Either end may reset the connection at any time: then it is over.
         with suppress(ConnectionError), client, socket.socket(socket.AF_UNIX) as server:
-            server.connect(self._server)
-            while self._is_open:
+            server.connect(self.server)
+            while self.is_open and not self.is_cut:
                 if self.is_silent:
                     time.sleep(0.02)
                     continue
@@ -75,7 +76,7 @@ class Proxy:
                         lose, self.lose = self.lose, None
                         if lose == "hang after":
                             server.sendall(data)
-                        self._hang(client)
+                        self.hang(client)
                         return
                     if source is server and COMMIT in data and self.lose == "rest":
                         self.lose = None
@@ -86,9 +87,9 @@ class Proxy:
                         return
                     target.sendall(data)
 
-    def _hang(self, client: socket.socket) -> None:
+    def hang(self, client: socket.socket) -> None:
         """Say nothing until the client gives up."""
-        while self._is_open:
+        while self.is_open:
             if _readable(client) and not client.recv(65536):
                 return
 

@@ -26,6 +26,12 @@ from tests.journal.writer import NAME, append
         ("postgres://db/shop", "postgres", "postgres://db/shop"),
         ("host=db dbname=shop", "postgres", "host=db dbname=shop"),
         ("dbname = shop", "postgres", "dbname = shop"),
+        ("password=secret", "postgres", "password=secret"),
+        (
+            "sslmode=verify-full target_session_attrs=read-write",
+            "postgres",
+            "sslmode=verify-full target_session_attrs=read-write",
+        ),
         ("sslmode=require user='me' service=shop", "postgres", "sslmode=require user='me' service=shop"),
         ("service=shop", "postgres", "service=shop"),
         (Path("host=db.journal"), "sqlite", "host=db.journal"),

@@ -116,15 +116,15 @@ class Overtaken(View):
     name = "shop"
 
     def __init__(self, event: Event) -> None:
-        self._event, self._looks = event, 0
+        self.event, self.looks = event, 0
 
     @property
     def head(self) -> Head:
-        self._looks += 1
-        return self._event.head if self._looks == 1 else Head(self._looks, "f" * 64)
+        self.looks += 1
+        return self.event.head if self.looks == 1 else Head(self.looks, "f" * 64)
 
     def page(self, after: int, limit: int) -> list[Event]:
-        return [self._event] if after == 0 else []
+        return [self.event] if after == 0 else []
 
     def find(self, key: str) -> None:
         return None

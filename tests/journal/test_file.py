@@ -32,7 +32,7 @@ from surefoot.journal.copying import backup, copy_journal, heads_of, verify_all
 from surefoot.journal.file import FileJournal
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
-from tests.journal.killing import Told, kill_at_random, nothing_lost_nothing_twice, start
+from tests.journal.killing import Told, crash, kill_at_random, nothing_lost_nothing_twice, start
 from tests.journal.writer import NAME, append
 
 SYNC = pytest.mark.parametrize("sync", [True, False], ids=["synced", "unsynced"])
@@ -53,13 +53,6 @@ def begun(path: Path, events: int = 0, *, sync: bool = False) -> FileJournal:
 
 def append_private(journal: Journal, text: PrivateText) -> Event:
     return journal.transact(NAME, lambda t: t.append("decision", b"{}", time=0.0, private=text))
-
-
-def abandon(journal: FileJournal) -> None:
-    """End as a kill would: nothing is flushed, and the mark does not say that it was closed."""
-    for descriptor in (journal._log._file, journal._log._mark):
-        os.close(descriptor)
-    journal._log._file = journal._log._mark = -1
 
 
 @pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.long)])
@@ -174,7 +167,7 @@ def test_a_frame_that_was_cut_short_anywhere_is_cut_off(log: Path) -> None:
     before, whole = journal.head(NAME), log.stat().st_size
     mark = beside(log).read_bytes()
     after = append(journal, "last").head
-    abandon(journal)
+    crash(journal)
     data = log.read_bytes()
     for cut in range(whole, len(data) + 1):
         write_in_place(log, data[:cut])
@@ -299,13 +292,13 @@ def test_an_earlier_state_from_before_a_compaction_is_not_written_to(log: Path, 
 
 
 def test_after_a_power_cut_only_what_was_synced_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    abandon(begun(log, 3, sync=False))
+    crash(begun(log, 3, sync=False))
     FileJournal(log, sync=False).close()  # a kill alone loses nothing
     switch_on_again(monkeypatch)
     FileJournal(log, sync=False).close()  # closed in good order
-    abandon(FileJournal(log, sync=True))
+    crash(FileJournal(log, sync=True))
     switch_on_again(monkeypatch)
-    abandon(FileJournal(log, sync=False))
+    crash(FileJournal(log, sync=False))
     switch_on_again(monkeypatch)
     refused(log, "switched off")
 
@@ -557,7 +550,7 @@ def test_it_holds_what_a_journal_in_memory_holds(tmp_path: Path, actions: list[s
         elif action in ("reopen", "kill"):
             if journal._group is not None:
                 journal._group.close()
-            journal.close() if action == "reopen" else abandon(journal)
+            journal.close() if action == "reopen" else crash(journal)
             journal = FileJournal(path, sync=sync)
         else:
             work = works(action, n, dice.randrange(1 << 30), digests)

@@ -11,7 +11,7 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.core import native
 from surefoot.errors import StateError
 from surefoot.linear.ridge import REFRESH_EVERY, Ridge
-from surefoot.policies.linear_state import BOUNDS, LIST, LIST_SHARE
+from surefoot.policies.linear_policy import BOUNDS, LIST, LIST_SHARE
 from tests.linear.scoring import EPS, fresh, learned, policy_of, scored, settings_with
 
 LIST_FROM = 48  # actions from which a short list pays (`core/catalogue.hpp`)
@@ -236,15 +236,6 @@ def test_a_short_list_that_missed_no_number_of_observations_is_refused(value: fl
     saved["catalogue_scores"][LIST, :8] = 3, 0.1, 2.0, 1.0, 5, 17, 95, value
     with pytest.raises(StateError, match="catalogue_scores"):
         surefoot.Policy.from_state(saved)
-
-
-def test_scores_saved_before_there_were_short_lists_are_taken_as_they_are() -> None:
-    policy, catalogue, rewards = played(200)
-    saved = policy.state()
-    saved["catalogue_scores"] = saved["catalogue_scores"][:LIST]
-    copy = surefoot.Policy.from_state(saved)
-    assert isinstance(copy, surefoot.LUCB)
-    assert go_on(copy, catalogue, rewards) == go_on(policy, catalogue, rewards)
 
 
 @pytest.mark.parametrize("place", [LISTED, FIRST, FIRST + 2])

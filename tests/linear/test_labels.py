@@ -11,7 +11,7 @@ import pytest
 from surefoot.errors import InputError
 from surefoot.linear.encoding import Encoder, HashedColumn, text_of
 from surefoot.replay.columns import Columns
-from surefoot.replay.open_log import read_log
+from surefoot.replay.table_log import read_log
 
 LONG = 12345678901234567890123456789012345678
 

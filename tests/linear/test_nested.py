@@ -165,11 +165,11 @@ class ExactSets:
         if isinstance(known, Ball):
             return -mpmath.mpf(known.radius) * mpmath.sqrt((x.T * x)[0])
         if known.observations not in self.known:
-            self.known[known.observations] = self._form(known.observations)
+            self.known[known.observations] = self.form(known.observations)
         inverse, center, radius = self.known[known.observations]
         return (center.T * x)[0] - radius * mpmath.sqrt((x.T * inverse * x)[0])
 
-    def _form(self, count: int) -> tuple[Any, Any, Any]:
+    def form(self, count: int) -> tuple[Any, Any, Any]:
         dim = self.run.dim
         rows = mpmath.matrix(np.array(self.run.rows[:count]).tolist())
         gram = mpmath.eye(dim) * mpmath.mpf(self.run.ridge) + rows.T * rows

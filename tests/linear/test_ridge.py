@@ -287,10 +287,7 @@ def test_a_state_that_cannot_be_factored_keeps_its_whitener() -> None:
         assert exact.width_error(state, q) <= state.drift
 
 
-@pytest.mark.parametrize(
-    ("ridge", "size"),
-    [(1e-300, 1.0), (1e-300, 1e-150), (1e-20, 1e5), (0.3, 1e70), (1e-300, 1e5)],
-)
+@pytest.mark.parametrize(("ridge", "size"), [(1e-300, 1.0), (1e-300, 1e-150), (1e-20, 1e5), (0.3, 1e70), (1e-300, 1e5)])
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_no_scale_turns_the_state_into_nan(dim: int, ridge: float, size: float) -> None:
     rng = np.random.default_rng(dim)

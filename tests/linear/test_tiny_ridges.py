@@ -14,8 +14,7 @@ from surefoot.linear.ellipsoid import Ellipsoid
 from surefoot.linear.radius import ELLIPSOIDS, RADII
 from surefoot.linear.ridge import DRIFT_USABLE, Ridge
 from surefoot.policies import linear_settings as policy_settings
-from surefoot.policies.linear_settings import MOST_RESOLVED
-from surefoot.policies.safe_settings import suitable_ridge
+from surefoot.policies.linear_settings import MOST_RESOLVED, suitable_ridge
 from surefoot.safety.split_search import search
 from tests.linear.scoring import settings_with
 

@@ -107,6 +107,7 @@ class Ledger:
         """<theta, q> for the question that the proposal raises."""
         if self.constraint == "stagewise":
             return float(self.theta @ (proposal - (1 - self.alpha) * baseline))
+        assert self.constraint in ("cumulative", "checkpoints", "reserve", "realised_path"), "a question of its own"
         kept = self.alpha * self.conserved - (1 - self.alpha) * (self.displaced + baseline)
         played = 0.0 if self.constraint == "realised_path" else self.learner + proposal
         return float(self.theta @ (kept + played))
@@ -126,9 +127,8 @@ class Ledger:
             return mean < (1 - self.alpha) * owed - 1e-9
         if self.constraint == "checkpoints":
             return self.rounds % 7 == 0 and self.earned < required
-        if self.constraint == "reserve":
-            return self.earned < required - 0.8
-        return (self.received if self.constraint == "realised_path" else self.earned) < required
+        account = {"cumulative": self.earned, "reserve": self.earned + 0.8, "realised_path": self.received}
+        return account[self.constraint] < required
 
 
 @dataclass

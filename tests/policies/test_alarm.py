@@ -129,7 +129,9 @@ def test_the_shares_of_delta_add_up_to_delta() -> None:
     spent = 0.0
     for restarts in range(30):
         assert policy.restarts == restarts
-        spent += float(policy._settings.delta + policy._settings.sum_delta)  # of the set, and of the realised sum
+        spent += float(
+            policy.core.settings.delta + policy.core.settings.sum_delta
+        )  # of the set, and of the realised sum
         policy.report_breach("reward", "a test")
         policy.acknowledge("renew")
     assert spent == pytest.approx(0.1, rel=1e-8)

@@ -83,7 +83,7 @@ def reward_told(name: str, mean: float) -> Any:
 def subject(name: str) -> Subject:
     return Subject(
         POLICIES[name],
-        told=lambda mean: reward_told(name, mean),
+        declare=lambda mean: reward_told(name, mean),
         most_rounds=ROUNDS.get(name, 1_000),
         plays_rows=name in LINEAR,
         # SafeLUCB's proof bounds <theta, q>, which must reach a level; the paper's bounds the margin itself.
@@ -108,19 +108,19 @@ class Unfaithful(EpsilonGreedy):
             features[:] *= 0.5
         return super().decide(features, **asked if self.how != "ignores hold" else asked | {"hold": False})
 
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
         if self.how == "shares its state":
             return {"gram": self._gram, "sums": self._sums}
-        return super()._arrays()
+        return super().arrays()
 
-    def _restore(self, arrays: Any) -> None:
+    def restore(self, arrays: Any) -> None:
         if self.how != "forgets":
-            super()._restore(arrays)
+            super().restore(arrays)
 
-    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> surefoot.Decision:
+    def recall(self, features: Any, *, baseline: Any = None, **record: Any) -> surefoot.Decision:
         if self.how == "rewrites the past":
             return self.decide(features, baseline=baseline)
-        return super()._recall(features, baseline, baseline_reward, action)
+        return super().recall(features, baseline=baseline, **record)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from surefoot import Guard, ceiling, floor
 from surefoot.core.native import Bank as CoreBank
 from surefoot.core.native import free_share
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
+from surefoot.simulation import simulate_guard
 from tests.policies.guard_reference import RATES, Bank, Side, bisect, centre
 
 SHAPES: list[dict[str, Any]] = [
@@ -41,7 +43,7 @@ def run(guard: Guard, rounds: int, seed: int = 0, learner: float = 0.5, baseline
 
 
 def bank_of(guard: Guard) -> CoreBank:
-    return guard._books.banks[0]
+    return guard.bank_records[0]
 
 
 def expected_of(guard: Guard, round_: int) -> tuple[Side, Side]:
@@ -132,7 +134,10 @@ def largest_affordable(unlucky: float, free: float, bank: float) -> float:
 
 
 def test_the_share_is_what_the_mathematics_say() -> None:
-    """The bank lasts for seven unlucky rewards of the baseline; a learner below the floor keeps 1/z^2."""
+    """The bank lasts for seven unlucky rewards of the baseline; a learner below the floor keeps 1/z^2.
+
+    Below it of late, and by the larger z of late and since its rewards changed, which halfway they do.
+    """
     for shape in SHAPES:
         guard, rng = new_guard(**shape), np.random.default_rng(6)
         ((name, metric),) = guard.metrics.items()
@@ -144,15 +149,58 @@ def test_the_share_is_what_the_mathematics_say() -> None:
             reference.bank = 0.0
             free, reference.bank = reference.largest_share(), max(0.0, bank.carried)
             share = largest_affordable(unlucky, free, reference.bank)
-            sides = bank.learner, bank.baseline
-            error = max(one.spread for one in sides) * sum(1.0 / one.count for one in sides)
-            below = (1.0 - reference.sign * metric.alpha) * mean - bank.learner.mean
-            z = reference.sign * below / math.sqrt(error)
-            share = min(share / max(1.0, z) ** 2 if z > 0 else share, reference.largest_share(), 0.98)
+            sides, floor = (bank.learner, bank.baseline), 1.0 - reference.sign * metric.alpha
+            most = max(one.spread for one in sides)
+            z = (
+                reference.sign
+                * (floor * mean - bank.learner.mean)
+                / math.sqrt(most * sum(1.0 / one.count for one in sides))
+            )
+            if z > 0:
+                gap = reference.sign * (floor * bank.baseline.overall - bank.learner.overall)
+                share /= max(1.0, z, gap / math.sqrt(most * sum(1.0 / one.rewards for one in sides))) ** 2
+            share = min(share, reference.largest_share(), 0.98)
             assert guard.share == pytest.approx(share, rel=1e-9, abs=1e-12)
             decision = guard.decide(baseline=1, proposal=2)
-            quality = 0.5 + 0.4 * math.sin(number / 150) if decision.source == "learner" else 0.6
+            quality = (0.5 + 0.4 * math.sin(number / 150)) * (number > 600) if decision.source == "learner" else 0.6
             guard.observe(decision, {name: metric.low + (metric.high - metric.low) * float(rng.random() < quality)})
+
+
+def test_an_overall_mean_begins_again_where_rewards_have_changed() -> None:
+    guard = new_guard(alpha=0.1, ramp="gate", reserve=1e4)
+    rng, recent, overall, spread, count, rewards, changes = np.random.default_rng(8), 0.5, 0.5, 0.25, 1, 1, 0
+    for number in range(12_000):
+        side, decision = bank_of(guard).learner, guard.decide(baseline=1, proposal=2)
+        assert (side.mean, side.overall) == pytest.approx((recent, overall))
+        assert side.rewards == rewards
+        reward = float(rng.random() < (0.4 if number < 6000 else 0.5))
+        if decision.source == "learner":
+            expected = min(max(side.mean, 0.0), 1.0)
+            count, rewards = min(count + 1, 300), min(rewards + 1, 10_000)
+            recent, overall = recent + (reward - recent) / count, overall + (reward - overall) / rewards
+            spread += ((reward - expected) ** 2 - spread) / count
+            if abs(recent - overall) > 3.0 * math.sqrt(spread / count):
+                overall, rewards, changes = recent, count, changes + (number > 2000)
+        guard.observe(decision, reward)
+    assert changes == 1
+
+
+def test_a_learner_below_the_floor_is_let_in_less_and_less_and_what_it_has_earned_is_kept() -> None:
+    """Under "earn"; under "save" both may spend the whole budget."""
+    worlds: dict[str, Callable[[int], tuple[float, float]]] = {
+        "below": lambda t: (0.24, 0.3),
+        "broken": lambda t: (0.4 if t < 10_000 else 0.24, 0.3),
+    }
+    shares, earned = dict[tuple[str, str], Any](), dict[tuple[str, str], float]()
+    for name, means in worlds.items():
+        for goal in ("earn", "save"):
+            guard = Guard(alpha=0.1, delta=0.05, goal=goal)
+            found = simulate_guard(guard, lambda t, share, rng: means(t), rounds=40_000, runs=10, seed=5)  # noqa: B023
+            shares[name, goal] = found.shares[-5000:].mean()
+            earned[name, goal] = float(found.earned.sum() / found.owed.sum())
+    assert max(shares[name, "earn"] for name in worlds) < 0.2 < 0.4 < min(shares[name, "save"] for name in worlds)
+    assert earned["below", "earn"] > 0.96
+    assert earned["broken", "earn"] > 1.02 > earned["broken", "save"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -202,6 +250,18 @@ def test_every_proof_is_accepted_and_a_forged_one_is_not() -> None:
         told = {name: getattr(bank, name) for name in bank.__struct_fields__} | change
         with pytest.raises(ProofError):
             surefoot.check(surefoot.safety.GuardProof((surefoot.safety.BankProof(**told),)))
+
+
+@pytest.mark.parametrize("size", range(60, 1000, 36))
+def test_numbers_so_large_that_rounding_would_prove_anything_prove_nothing(size: int) -> None:
+    """The wealths prove nothing of this bound: what is left after it cancels is the wealth that they began with."""
+    bound = 2.0**size
+    (bank,) = new_guard(alpha=0.1).decide(baseline=0, proposal=1).certificate.proof.banks
+    claims: dict[str, Any] = {"share": 0.9, "bound": bound, "owed": bound * (1 - 2.0**-52), "carried": 0.0}
+    wealth = (RATES[0] * bound, *(-1e300 for _ in RATES[1:]))
+    told = {name: getattr(bank, name) for name in bank.__struct_fields__} | claims | {"log_wealth": wealth}
+    with pytest.raises(ProofError, match="must prove a slack"):
+        surefoot.check(surefoot.safety.GuardProof((surefoot.safety.BankProof(**told),)))
 
 
 def test_a_pending_round_counts_at_its_worst_until_its_reward_comes() -> None:
@@ -559,7 +619,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
         guard.observe(decision, {"a": 0.5})
     banks = guard.state()["banks"]
     for name, value in (("carried", math.nan), ("carried", math.inf), ("owed", -5.0)):
-        damaged, bank = banks.copy(), guard._books.banks[0]
+        damaged, bank = banks.copy(), guard.bank_records[0]
         setattr(bank, name, value)
         damaged[0] = bank.save()
         with pytest.raises(StateError):
@@ -616,7 +676,7 @@ def test_a_missing_metric_of_a_unit_stays_missing_and_a_held_visit_plays_the_bas
         surefoot.check(guard.decide(baseline="old", proposal="new", unit=name).certificate.proof)
     other = new_guard(metrics=metrics)
     other.observe(other.decide(baseline="old", proposal="new"), {"a": 0.7})
-    for ours, theirs in zip(guard._books.banks, other._books.banks, strict=True):
+    for ours, theirs in zip(guard.bank_records, other.bank_records, strict=True):
         assert ours.wealth == pytest.approx(theirs.wealth)
 
 

@@ -146,3 +146,39 @@ def test_rounds_that_agree_pay_and_are_not_counted_as_the_baselines() -> None:
         assert float((1.0 - found.baseline_rounds / 3000).mean()) > least
     alone = simulate_guard(Guard(**told), lambda t, share, rng: (0.3, 0.4), rounds=3000, runs=20, seed=4)
     assert found.baseline_rounds.mean() < 0.8 * alone.baseline_rounds.mean()
+
+
+@pytest.mark.parametrize("told", [{"ramp": "free"}, {}, {"goal": "save"}], ids=["free", "earn", "save"])
+def test_bad_news_that_are_kept_back_while_agreeing_rounds_gamble_move_no_bank(told: dict[str, Any]) -> None:
+    """The world hands rewards in up to where the bank looks best, and then lets proposals agree until luck turns."""
+    runs, delta, overclaimed = 60, 0.2, 0
+    for seed in range(runs):
+        guard, rng, kept_back = (
+            Guard(alpha=0.3, delta=delta, seed=seed, **told),
+            np.random.default_rng(seed),
+            list[Any](),
+        )
+        slack, is_wrong = 0.0, False
+        for t in range(400):
+            agrees = len(kept_back) >= 40
+            decision = guard.decide(baseline=0, proposal=0 if agrees else 1)
+            means = (0.5, 0.5) if agrees else (0.2, 0.5)
+            slack += decision.share * (means[0] - means[1]) + 0.3 * means[1]
+            reward = float(rng.random() < means[decision.source == "baseline"])
+            if agrees:
+                guard.observe(decision, reward)
+            else:
+                # What it brings to the estimate of the slack, of which only the best beginning is handed in.
+                value = reward - (0.0 if decision.source == "learner" else 0.7 * reward / (1.0 - decision.share))
+                kept_back.append((decision, reward, value))
+                best = int(np.argmax(np.cumsum([0.0, *(one[2] for one in kept_back)])))
+                for one, come, _ in kept_back[:best]:
+                    guard.observe(one, come)
+                kept_back = kept_back[best:]
+            is_wrong |= guard.banks["reward"] > slack + 1e-9
+            if t % 150 == 149:
+                for one, come, _ in kept_back:
+                    guard.observe(one, come)
+                kept_back = []
+        overclaimed += is_wrong
+    assert overclaimed <= limit(runs, delta)

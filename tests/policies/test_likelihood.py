@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from bench.rare import arms
@@ -11,6 +13,7 @@ from bench.safety import rare_clicks
 from scipy.optimize import minimize_scalar
 
 import surefoot
+from surefoot.audit.likelihood import LikelihoodDeclarations, RebuiltLikelihood
 from surefoot.errors import ConfigError, InputError, ProofError
 from surefoot.safety.likelihood import LIKELIHOOD, Tangent
 from surefoot.safety.proof import Proof
@@ -170,6 +173,44 @@ def test_a_forged_tangent_is_refused() -> None:
     assert not known.grants(forged)
     for point, level in ((np.full(2, 0.1), 0.0), (np.full(3, np.nan), 0.0), (np.full(3, 0.1), np.nan)):
         assert not known.grants(Tangent(forged.normal, level, LIKELIHOOD, point))
+
+
+def test_a_point_so_far_away_that_rounding_lifts_the_parabolas_proves_nothing() -> None:
+    """Rows along one line, too many to keep: their parabolas do not bend across it, but for rounding either way."""
+    line, truth, rng = np.array([0.6, 0.7, 0.3]), np.array([0.3, 0.2, 0.1]), np.random.default_rng(1)
+    policy = surefoot.SafeLUCB(
+        dim=3, alpha=0.1, delta=0.05, theta_bound=1.0, feature_bound=1.0, reward_bounds=(0.0, 1.0)
+    )
+    rebuilt = RebuiltLikelihood(LikelihoodDeclarations(3, 0.05, (0.0, 1.0), 1.0, 1.0, 1.0))
+    for _ in range(1_200):
+        row = line * rng.uniform(0.5, 1.0)
+        reward = float(rng.random() < truth @ row)
+        policy.learn_logged(row, reward)
+        rebuilt.learn(row, reward)
+    known = policy.likelihood
+    assert known is not None
+    across, lifted, audited = np.linalg.svd(line[None])[2][1:], 0, 0
+    for size in (1e8, 5e8, 1e11):
+        for _ in range(6):
+            turn = rng.uniform(0.0, 2.0 * math.pi)
+            point = truth + size * (np.array([math.cos(turn), math.sin(turn)]) @ across)
+            with localcontext() as context:
+                context.prec = 60
+                normal, level = known._touched([Decimal(one) for one in point.tolist()])
+            slope, height = np.array([float(one) for one in normal]), float(level)
+            if truth @ slope < height - 1.0:  # not so at the truth, which lies in the set
+                lifted += 1
+                claim = Tangent(slope, height - abs(height) / 2, LIKELIHOOD, point)
+                assert not known.grants(claim)
+                assert size > 1e9 or msgspec.structs.replace(known, square_error=0.0).grants(claim)
+            for fact in rebuilt.touched(point):
+                audited += bool(truth @ fact.normal < fact.level - 1.0)
+                assert truth @ fact.normal >= fact.level - fact.error
+    assert lifted > 5
+    assert audited > 5
+    near = rebuilt.touched(truth)[0]
+    assert near.error < 1e-6
+    assert all(not rebuilt.touched(point) for point in (1e200 * across[0], np.full(3, np.inf), np.full(3, np.nan)))
 
 
 @pytest.mark.parametrize("dim", [1, 6, 50])

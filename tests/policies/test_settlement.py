@@ -143,23 +143,6 @@ def test_a_window_that_means_nothing_is_refused(given: dict[str, Any], text: str
         safe(**given)
 
 
-def test_a_state_of_before_there_was_an_order_of_learning_is_taken_up() -> None:
-    policy = safe()
-    for _ in range(3):
-        policy.decide(ROWS, baseline=0)
-    state = policy.state()
-    old = {key: value for key, value in state.items() if not key.startswith(("pending_teaches", "waiting", "settled"))}
-    old["memory"] = np.delete(state["memory"], [20, 21])
-    old["settings"] = {key: value for key, value in state["settings"].items() if key != "restart_share"}
-    for key in ("alarm", "restarts"):
-        del old[key]
-    again: Any = surefoot.Policy.from_state(old)
-    assert again.pending == (1, 2, 3)
-    assert again.settings["restart_share"] == 0.0  # as that version did
-    again.observe(1, 0.5)
-    assert again.ridge.count == 1
-
-
 def test_a_state_whose_rewards_wait_for_nothing_is_refused() -> None:
     policy = safe()
     policy.decide(ROWS, baseline=0)

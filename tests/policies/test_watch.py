@@ -76,7 +76,7 @@ def test_a_restart_begins_new_bets_with_their_share_of_delta() -> None:
     policy = watched(seed=1, delta=0.1, watch_share=0.3, realised_share=0.2)
     spent = 0.0
     for _ in range(30):
-        spent += policy._settings.delta + policy._settings.sum_delta  # of the set, and of the realised sum
+        spent += policy.core.settings.delta + policy.core.settings.sum_delta  # of the set, and of the realised sum
         policy.observe(policy.decide(ARMS, baseline=0), 1.0)
         assert policy.state()["watch"][0] == 1.0
         policy.report_breach("drift", "a test")
@@ -231,3 +231,11 @@ def test_settings_of_the_watch_are_checked() -> None:
             watched(**extra)
     with pytest.raises(ConfigError, match="misspecification=0"):
         watched(misspecification=0.01)
+
+
+def test_logged_rows_are_learned_beside_a_watch() -> None:
+    policy = watched()
+    policy.learn_logged([1.0, 0.0], 0.5)
+    assert policy.ridge.count == 1
+    with pytest.raises(InputError, match="2 entries, but got 4"):
+        policy.learn_logged([1.0, 0.0, 0.0, 0.0], 0.5)

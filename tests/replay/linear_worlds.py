@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.linear.features import Disjoint
-from surefoot.replay.contexts import ContextLog
+from surefoot.replay.log import ContextLog
 
 RATES = (0.004, 0.02, 0.1, 0.3)
 ROWS = (500, 2_000, 8_000)

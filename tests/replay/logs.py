@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.replay.batch import ArrayLog
+from surefoot.replay.log import ArrayLog
 from surefoot.replay.replayed_policy import Declared
 
 Array = NDArray[np.float64]

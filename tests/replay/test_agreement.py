@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from surefoot.linear.features import Disjoint
 from surefoot.policies import Policy
 from surefoot.replay import replayed_policy
-from surefoot.replay.batch import Batch
-from surefoot.replay.contexts import ContextLog
-from surefoot.replay.feature_rows import RowMaker
+from surefoot.replay.log import Batch, ContextLog, RowMaker
 from surefoot.replay.replayed_policy import PLAYABLE, Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.policy_specs import Problem, Spec
 from tests.replay.logs import linear_log, sharp
@@ -52,7 +50,7 @@ def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
 )
 def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: int) -> None:
     truth = linear_log(600, seed=3, full=mode == replayed_policy.FULL, noise=0.05)
-    batch, problem = truth.log._batch, problem_of(truth.declared, truth.log)
+    batch, problem = truth.log.batch, problem_of(truth.declared, truth.log)
     player = ReplayedPolicy(spec, problem, mode=mode)
     usable = np.ones(len(batch), dtype=np.bool_)
     # In two parts: what a policy knows must pass from one batch to the next.
@@ -117,6 +115,6 @@ def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float
 def test_unequal_chances_are_drawn_as_they_are_logged() -> None:
     """A check of the tests' own logs, on which the others rest."""
     truth = linear_log(40_000, seed=5, chances=sharp)
-    batch = truth.log._batch
+    batch = truth.log.batch
     weight = (batch.actions == 2) / batch.propensities
     assert abs(weight.mean() - 1) < 4 * weight.std() / np.sqrt(weight.size)

@@ -11,12 +11,11 @@ import pytest
 
 from surefoot.errors import AssumptionError, ConfigError, EvidenceError, InputError, LogError
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.batch import ArrayLog, BadRows
 from surefoot.replay.columns import Columns
-from surefoot.replay.contexts import classification, ratings
-from surefoot.replay.estimators import replay
-from surefoot.replay.open_log import read_log
+from surefoot.replay.evaluation import replay
+from surefoot.replay.log import ArrayLog, BadRows, classification, ratings
 from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.table_log import read_log
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.test_readers import dsjson, table, write
 
@@ -72,7 +71,7 @@ def test_bad_rows_are_counted_and_stop_the_run_beyond_the_limit(tmp_path: Path) 
 def test_duplicate_ids_are_found_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = table(400)
     data = pl.concat([data, data[7:8]])
-    monkeypatch.setattr("surefoot.replay.text_blocks.BLOCK_BYTES", 500)
+    monkeypatch.setattr("surefoot.replay.table_files.BLOCK_BYTES", 500)
     with pytest.raises(LogError, match=r"line 402: id 'r7' was used by a row before"):
         read_log(write(data, tmp_path / "log.csv"))
 

@@ -8,11 +8,11 @@ import pytest
 from bench import real_logs
 
 from surefoot.arrays import Matrix
-from surefoot.replay.batch import Batch, Log
 from surefoot.replay.columns import Columns
-from surefoot.replay.estimators import replay
-from surefoot.replay.open_log import read_log
+from surefoot.replay.evaluation import replay
+from surefoot.replay.log import Batch, Log
 from surefoot.replay.replayed_policy import IMPORTANCE, LEARNER, Declared, ReplayedPolicy, problem_of
+from surefoot.replay.table_log import read_log
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.obp_peer import obp, open_bandit
 
@@ -60,7 +60,7 @@ def choices(log: Log, spec: Spec) -> np.ndarray:
 def peers(rows: Batch, chosen: np.ndarray, model: Matrix) -> dict[str, float]:
     """What obp says of the actions that were chosen."""
     ope: Any = obp("obp.ope")
-    told = {
+    settings = {
         "reward": rows.rewards[:, 0],
         "action": rows.actions,
         "pscore": rows.propensities,
@@ -74,7 +74,7 @@ def peers(rows: Batch, chosen: np.ndarray, model: Matrix) -> dict[str, float]:
         "dm": ope.DirectMethod,
         "dr": ope.DoublyRobust,
     }
-    return {name: kind().estimate_policy_value(**told) for name, kind in kinds.items()}
+    return {name: kind().estimate_policy_value(**settings) for name, kind in kinds.items()}
 
 
 @pytest.mark.long

@@ -3,8 +3,7 @@
 import mpmath
 import pytest
 
-from surefoot.replay.chi_square import chi_square_quantile, chi_square_tail
-from surefoot.replay.intervals import normal_reach
+from surefoot.replay.estimates import chi_square_quantile, chi_square_tail, normal_reach
 
 mpmath.mp.dps = 50
 

@@ -93,7 +93,7 @@ def test_lucb_is_shown_as_it_is_proved_and_as_it_is_run_and_goes_live_so(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--policy", "SafeLUCB", "--exploration", "2"), "neither plays"),
         (("--policy", "SafeLUCB", "--exploration", "-4"), "`exploration > 0` must hold"),
@@ -101,14 +101,14 @@ def test_lucb_is_shown_as_it_is_proved_and_as_it_is_run_and_goes_live_so(tmp_pat
 )
 def test_an_exploration_that_nobody_uses_or_that_is_none_is_refused(
     more: tuple[str, ...],
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = str(clicks(tmp_path / "clicks.csv"))
     assert surefoot("replay", path, "--baseline", "banner", *more, cwd=tmp_path, monkeypatch=monkeypatch) == 2
-    assert told in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_where_nothing_has_a_floor_none_is_spoken_of(tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_fit_baseline_writes_a_configuration_that_replay_takes(tmp_path: Path) -
         assert text in shown
     made = read_configuration(config)
     assert (made.alpha, made.baseline, made.actions) == (0.2, "banner", ("banner", "mail"))
-    told = json.loads(run("replay", str(path), "--config", str(config), "--json"))
-    assert told["settings"]["theta_bound"] == made.theta_bound
+    printed = json.loads(run("replay", str(path), "--config", str(config), "--json"))
+    assert printed["settings"]["theta_bound"] == made.theta_bound
     found = json.loads(run("fit-baseline", str(path), "--baseline", "banner", "--json"))
     assert found["baseline_reward"]["low"] < made.baseline_reward < found["baseline_reward"]["high"]
 

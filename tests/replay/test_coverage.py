@@ -10,10 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from surefoot.linear.features import Disjoint
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.batch import Log
-from surefoot.replay.contexts import ContextLog
-from surefoot.replay.estimators import EvaluatorName, replay
-from surefoot.replay.intervals import Estimate
+from surefoot.replay.estimates import Estimate
+from surefoot.replay.evaluation import EvaluatorName, replay
+from surefoot.replay.log import ContextLog, Log
 from surefoot.replay.propensities import Propensities
 from surefoot.replay.replayed_policy import IMPORTANCE, REJECTION, Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.policy_specs import Spec

@@ -8,10 +8,8 @@ from scipy.stats import binom
 
 from surefoot.errors import AssumptionError
 from surefoot.replay.baseline_fit import Fit, fit_baseline
-from surefoot.replay.contexts import ContextLog, classification, ratings
-from surefoot.replay.diagnostics import SURE
-from surefoot.replay.linearity import LinearityTest
-from surefoot.replay.sample_ratio import SampleRatio
+from surefoot.replay.doubts import SURE, LinearityTest, SampleRatio
+from surefoot.replay.log import ContextLog, classification, ratings
 from surefoot.replay.theta_bound import TAIL, RidgeSums
 from tests.replay.linear_worlds import World, linear_world
 
@@ -82,7 +80,7 @@ def test_the_length_of_theta_is_what_its_definition_says() -> None:
     found = sums.theta_length((0.0, 1.0))
     leverage = np.diag(offered @ np.linalg.inv(offered.T @ offered) @ offered.T) / 3
     design = sum(share * np.outer(x, x) for share, x in zip(leverage, offered, strict=True))
-    noise = sums._noise((0.0, 1.0))
+    noise = sums.reward_variance((0.0, 1.0))
     spread = np.linalg.inv(rows.T @ rows / noise + design)
     estimate, error = spread @ rows.T @ rewards / noise, spread @ rows.T @ rows @ spread / noise
     pull = np.sqrt(np.linalg.eigvalsh(spread @ design @ spread)[-1])
@@ -188,7 +186,7 @@ def test_the_bets_against_propensities_have_mean_one() -> None:
         for second in range(3):
             ratio, drawn = SampleRatio(3, 0.2), np.array([first, second])
             ratio.add(drawn, 1 / odds[drawn], 2.0)
-            mean += float(odds[drawn].prod() * np.exp(ratio._wealth).mean())
+            mean += float(odds[drawn].prod() * np.exp(ratio.wealth).mean())
     assert mean == pytest.approx(1.0, rel=1e-12)
 
 

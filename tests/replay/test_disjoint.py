@@ -9,11 +9,8 @@ import pytest
 
 from surefoot import Disjoint
 from surefoot.replay import ArrayLog, Declared, read_log, replay
-from surefoot.replay.batch import Batch
-from surefoot.replay.contexts import ContextLog
-from surefoot.replay.feature_rows import RowMaker
-from surefoot.replay.guarded_lucb import guarded
-from surefoot.replay.replayed_policy import FULL, REJECTION, log_player
+from surefoot.replay.log import Batch, ContextLog, RowMaker
+from surefoot.replay.replayed_policy import FULL, REJECTION, guarded, log_player
 from surefoot.simulation import Spec
 from surefoot.simulation.policy_specs import as_specs
 

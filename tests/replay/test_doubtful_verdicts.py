@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 
 from surefoot.cli.commands import app
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.covariate_balance import PROPENSITIES_STATED, CovariateBalance
-from surefoot.replay.diagnostics import SURE
-from surefoot.replay.estimators import replay
-from surefoot.replay.open_log import read_log
-from surefoot.replay.replay_text import verdict_of
+from surefoot.replay.doubts import PROPENSITIES_STATED, SURE, CovariateBalance
+from surefoot.replay.evaluation import replay
+from surefoot.replay.table_log import read_log
+from surefoot.replay.verdict import verdict_of
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.null_logs import KINDS, null_log
 
@@ -81,15 +80,40 @@ def run(*words: str) -> str:
 
 def test_phones_that_click_more_and_see_it_more_are_found_on_the_command_line(tmp_path: Path) -> None:
     for seed in range(11):
-        path, told = phones(tmp_path / "log.csv", seed), ["--baseline", "old", "--uniform", "--reward-bounds", "0,1"]
-        told += ["--policy", "SafeLUCB", "--policy", "CLUCB", "--alpha", "0.3"]
-        said = run("replay", str(path), *told, "--out", str(tmp_path / "out"))
+        path, args = (
+            phones(tmp_path / "log.csv", seed),
+            ["--baseline", "old", "--uniform", "--reward-bounds", "0,1"],
+        )
+        args += ["--policy", "SafeLUCB", "--policy", "CLUCB", "--alpha", "0.3"]
+        said = run("replay", str(path), *args, "--out", str(tmp_path / "out"))
         assert said.startswith("Doubtful: ")
         assert "It pays" not in said
         assert "the action depends on device in a way that its stated propensities do not" in " ".join(said.split())
         page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
         assert '<span class="no">Doubtful: ' in page
         assert json.loads((tmp_path / "out" / "replay.json").read_text())["verdict"]["is_good"] is False
+
+
+@pytest.mark.parametrize("policies", [("LUCB",), ("LUCB", "SafeLUCB")], ids="+".join)
+def test_every_lift_of_a_doubted_log_is_marked_and_the_verdict_says_why(
+    policies: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Whatever the policies: with LUCB alone no floor is kept, and with few rows no learner is let in."""
+    path = phones(tmp_path / "log.csv", 0)
+    chosen = [word for policy in policies for word in ("--policy", policy)]
+    args = ["replay", str(path), "--baseline", "old", "--uniform", *chosen, "--alpha", "0.001"]
+    said = run(*args, "--out", str(tmp_path / "out"))
+    reason = "the action depends on device in a way that its stated propensities do not"
+    assert said.startswith("Doubtful: ")
+    assert reason in " ".join(said.split("┃")[0].split())
+    lifts = re.findall(r"^LUCB.*$", said, re.MULTILINE)
+    assert lifts
+    assert all("(doubtful)" in one for one in lifts)
+    # Of a learner that was never let in the lift is known.
+    assert all(re.match(r"SafeLUCB 0.001 +0  ", one) for one in re.findall(r"^SafeLUCB.*$", said, re.MULTILINE))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '<span class="no">Doubtful: ' in page
+    assert page.count("(doubtful)") >= 2 * len(lifts)  # side by side, and among all estimates
 
 
 def test_columns_that_were_measured_after_the_action_are_doubted_by_name(tmp_path: Path) -> None:
@@ -113,8 +137,8 @@ def test_the_sentence_the_table_and_the_page_say_the_same_of_a_policy(tmp_path: 
     clicked = rng.random(15_000) < np.where(is_new, 0.009, 0.004)
     table = {"action": np.where(is_new, "new", "old"), "reward": clicked.astype(int), "propensity": 0.5}
     pl.DataFrame(table).write_csv(tmp_path / "log.csv")
-    told = ["--baseline", "old", "--policy", "Guard", "--alpha", "0.3", "--reward-bounds", "0,1"]
-    said = run("replay", str(tmp_path / "log.csv"), *told, "--out", str(tmp_path / "out"))
+    args = ["--baseline", "old", "--policy", "Guard", "--alpha", "0.3", "--reward-bounds", "0,1"]
+    said = run("replay", str(tmp_path / "log.csv"), *args, "--out", str(tmp_path / "out"))
     sentence = re.search(r"has a lift of ([+-][\d.]+) .*?\(([+-][\d.]+) to ([+-][\d.]+)\)", " ".join(said.split()))
     cell = re.search(r"Guard 0.3\s+([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]", said)
     assert sentence is not None
@@ -141,7 +165,7 @@ def test_the_bets_on_cells_have_mean_one() -> None:
         chances = np.where(actions == 1, odds, 1 - odds)
         balance = CovariateBalance(("a", "b"), ("x", "y"), least=0.3)
         balance.add(contexts, actions, chances, None)
-        mean += float(chances.prod()) / 1.0 * float(np.exp(balance._ratio._wealth).mean())
+        mean += float(chances.prod()) / 1.0 * float(np.exp(balance._ratio.wealth).mean())
     assert mean == pytest.approx(1.0, rel=1e-12)
 
 
@@ -163,13 +187,23 @@ def test_an_action_that_is_not_offered_is_not_missed() -> None:
 def test_the_resumes_are_told_with_their_doubts(tmp_path: Path) -> None:
     """4,870 applications, names by lot, four to an employer: neighbours share theirs, and a name tells the action."""
     table = applications().drop("rownames")
-    told = ["--action", "ethnicity", "--reward", "call", "--baseline", "afam", "--uniform", "--reward-bounds", "0,1"]
+    args = [
+        "--action",
+        "ethnicity",
+        "--reward",
+        "call",
+        "--baseline",
+        "afam",
+        "--uniform",
+        "--reward-bounds",
+        "0,1",
+    ]
     for left_out, reasons in (
         ((), ("depend on each other", "depends on name")),
         (("name",), ("depend on each other",)),
     ):
         table.drop(left_out).write_csv(tmp_path / "log.csv")
-        found = json.loads(run("replay", str(tmp_path / "log.csv"), *told, "--json"))
+        found = json.loads(run("replay", str(tmp_path / "log.csv"), *args, "--json"))
         assert found["verdict"]["text"].startswith("Doubtful: ")
         assert not found["verdict"]["is_good"]
         assert all(reason in found["verdict"]["text"] for reason in reasons)

@@ -7,10 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from surefoot.errors import EvidenceError, LogError
-from surefoot.replay.batch import ArrayLog
-from surefoot.replay.estimators import replay
-from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
-from surefoot.replay.intervals import Moments
+from surefoot.replay.estimates import ImportanceWeighting, Moments, robust_terms, weights
+from surefoot.replay.evaluation import replay
+from surefoot.replay.log import ArrayLog
 from surefoot.replay.replayed_policy import Declared
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log, sharp
@@ -42,7 +41,7 @@ def _weighted(seed: int, binary: bool) -> tuple[ImportanceWeighting, dict[str, f
     # The same contexts every time, so that the truth is one number: theta and rows come from seed 0.
     truth = linear_log(700, seed=0, chances=sharp)
     rng = np.random.default_rng([1, seed])
-    batch, means = truth.log._batch, truth.means
+    batch, means = truth.log.batch, truth.means
     odds, at = sharp(means), np.arange(len(batch))
     actions = (rng.random((700, 1)) > np.cumsum(odds, axis=1)).sum(axis=1).clip(0, 3)
     noise = rng.normal(size=700)
@@ -81,7 +80,7 @@ def _value_of_choices(truth: object, spec: Spec) -> float:
     from surefoot.replay.replayed_policy import IMPORTANCE, ReplayedPolicy, problem_of
 
     log, means, declared = truth.log, truth.means, truth.declared  # type: ignore[attr-defined]
-    batch = log._batch
+    batch = log.batch
     player = ReplayedPolicy(spec, problem_of(declared, log), mode=IMPORTANCE)
     chosen = player.play(batch, batch.rewards, np.ones(len(batch), dtype=np.bool_)).chosen
     return float(means[np.arange(len(batch)), chosen].mean())
@@ -114,7 +113,7 @@ def test_moments_in_batches_are_moments_at_once() -> None:
 
 def deterministic(**changes: object) -> ArrayLog:
     truth = linear_log(50, seed=0)
-    batch = truth.log._batch
+    batch = truth.log.batch
     given: dict[str, object] = {
         "features": batch.features, "actions": batch.actions, "rewards": batch.rewards[:, 0], "baselines": 0,
         "propensities": np.ones(50), **changes,
@@ -134,7 +133,7 @@ def test_a_log_without_chance_cannot_answer_and_says_so(evaluator: str) -> None:
 
 
 def test_a_single_certain_row_that_the_policy_would_have_changed_is_named() -> None:
-    batch = linear_log(50, seed=0).log._batch
+    batch = linear_log(50, seed=0).log.batch
     chances = np.full(50, 0.25)
     certain = int(np.flatnonzero(batch.actions != 0)[3])
     chances[certain] = 1.0

@@ -9,8 +9,7 @@ import pytest
 
 from surefoot.replay import datasets
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.estimators import replay
-from surefoot.replay.replay_outcome import ReplayOutcome
+from surefoot.replay.evaluation import ReplayOutcome, replay
 from surefoot.replay.replayed_policy import PLAYABLE
 from surefoot.simulation.policy_specs import Spec
 

@@ -11,13 +11,10 @@ from surefoot.errors import ConfigError
 from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.linear.features import Disjoint
-from surefoot.replay.baseline_fit import Fit, fit_baseline
-from surefoot.replay.contexts import ContextLog
-from surefoot.replay.diagnostics import SURE
-from surefoot.replay.feature_rows import RowMaker
-from surefoot.replay.fitted_configuration import configuration_of
-from surefoot.replay.log_files import TableLog
-from surefoot.replay.open_log import read_log
+from surefoot.replay.baseline_fit import Fit, configuration_of, fit_baseline
+from surefoot.replay.doubts import SURE
+from surefoot.replay.log import ContextLog, RowMaker
+from surefoot.replay.table_log import TableLog, read_log
 
 WORLD = np.random.default_rng(99)
 THETA = WORLD.uniform(0.1, 0.5, size=6)

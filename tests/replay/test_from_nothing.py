@@ -47,10 +47,10 @@ def test_a_shop_needs_four_commands(tmp_path: Path) -> None:
         run("fit-baseline", log, *named, "--baseline", "banner", "--reward-bounds", "0,1", "--out", config, "--json")
     )
     assert fitted["baseline_reward"]["low"] < 0.03 < fitted["baseline_reward"]["high"]
-    told = surefoot.experiment.read_configuration(config)
+    configuration = surefoot.experiment.read_configuration(config)
     # A date, an id, and what is known only after the click are no context; gaps are values.
-    assert [(part.name, part.has_gaps) for part in told.encoder.parts] == [("age", True), ("country", True)]
-    assert (told.reward_bounds, told.doubt) == ((0.0, 1.0), "")
+    assert [(part.name, part.has_gaps) for part in configuration.encoder.parts] == [("age", True), ("country", True)]
+    assert (configuration.reward_bounds, configuration.doubt) == ((0.0, 1.0), "")
     found = json.loads(run("replay", log, *named, "--config", config, "--json"))
     assert [entry["policy"] for entry in found["policies"]] == ["SafeLUCB"]
     assert found["policies"][0]["alarm"] is None
@@ -74,7 +74,7 @@ def test_a_shop_needs_four_commands(tmp_path: Path) -> None:
 def test_a_gap_means_the_same_in_the_log_and_live(gap: float | None, tmp_path: Path) -> None:
     log, config = str(visits(tmp_path / "visits.csv")), str(tmp_path / "e.toml")
     run("fit-baseline", log, "--action", "shown", "--reward", "clicked", "--baseline", "banner", "--out", config)
-    told = surefoot.experiment.read_configuration(config)
-    row = told.rows({"age": gap, "country": "de"})[0]
-    assert row[told.encoder.names.index("age is missing") + 1] > 0
-    assert row[told.encoder.names.index("age") + 1] == 0
+    configuration = surefoot.experiment.read_configuration(config)
+    row = configuration.rows({"age": gap, "country": "de"})[0]
+    assert row[configuration.encoder.names.index("age is missing") + 1] > 0
+    assert row[configuration.encoder.names.index("age") + 1] == 0

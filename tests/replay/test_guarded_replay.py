@@ -10,8 +10,9 @@ import pytest
 import surefoot
 from surefoot.errors import ConfigError
 from surefoot.replay import Declared, guarded, replay, verdict_of
-from surefoot.replay.contexts import ContextLog, classification
-from surefoot.replay.guarded_lucb import GuardedLUCB
+from surefoot.replay.log import ContextLog, classification
+from surefoot.replay.replayed_policy import GuardedLUCB
+from surefoot.replay.verdict import table_rows
 from surefoot.simulation import Spec
 from tests.replay.logs import linear_log
 from tests.replay.test_cli import run
@@ -26,6 +27,14 @@ def test_a_guard_gains_on_a_log_and_its_gain_covers_no_less_than_it_could() -> N
     (outcome,) = replay(truth.log, [guard], declared=truth.declared)
     assert outcome.spec.label == "Guard, α = 0.1"
     assert 0.1 < outcome.learner_share < 1
+    differing, learner = outcome.differing_rounds, outcome.differing_learner_rounds
+    assert differing is not None
+    assert learner is not None
+    assert 0 < learner < differing < outcome.rounds
+    # Where both would play the same the learner has what it wished for.
+    assert outcome.learner_rounds - learner == outcome.rounds - differing
+    (row,) = table_rows([outcome], ())
+    assert f"{learner / differing:.0%} of {differing:,}" in row
     best = float((truth.means.max(axis=1) - truth.means[:, 0]).mean())
     assert 0 < outcome.main["gain"].low < best
     text, is_good = verdict_of([outcome], per_day=100) or ("", False)

@@ -16,8 +16,7 @@ from surefoot.errors import ConfigError, LogError
 from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, bucket_of
 from surefoot.replay.columns import Columns
-from surefoot.replay.log_files import TableLog
-from surefoot.replay.open_log import read_log
+from surefoot.replay.table_log import TableLog, read_log
 
 ROWS = 600
 NAMES = ("agent", "post", "member", "age", "rank")
@@ -58,11 +57,11 @@ def contexts(path: Path) -> list[dict[str, Any]]:
 
 def test_a_replayed_row_is_the_live_one(tmp_path: Path) -> None:
     path = visits(tmp_path)
-    told = fitted(path, tmp_path)
-    assert HashedColumn("agent", 16) in told.encoder.parts
-    log = read_log(path, baseline="a", actions=told.actions, encoder=told.encoder)
+    configuration = fitted(path, tmp_path)
+    assert HashedColumn("agent", 16) in configuration.encoder.parts
+    log = read_log(path, baseline="a", actions=configuration.actions, encoder=configuration.encoder)
     replayed = np.concatenate([batch.features for batch in log.batches()])
-    np.testing.assert_array_equal(replayed, np.stack([told.rows(context) for context in contexts(path)]))
+    np.testing.assert_array_equal(replayed, np.stack([configuration.rows(context) for context in contexts(path)]))
     assert log.left_out == {}
     # The intercept, and one place each for the agent, the postal code and the rank, also where there is a gap.
     assert (replayed[:, 0] != 0).sum(axis=1).min() == 4
@@ -70,17 +69,17 @@ def test_a_replayed_row_is_the_live_one(tmp_path: Path) -> None:
 
 def test_the_command_replays_what_it_fitted(tmp_path: Path) -> None:
     path = visits(tmp_path)
-    told = fitted(path, tmp_path)
+    configuration = fitted(path, tmp_path)
     asked = ["replay", str(path), "--config", str(tmp_path / "experiment.toml"), "--policy", "LUCB", "--json"]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["settings"]["features of an action"] == told.phi.dim
+    assert json.loads(done.stdout)["settings"]["features of an action"] == configuration.phi.dim
 
 
 def test_a_label_that_no_log_saw_goes_live(tmp_path: Path) -> None:
-    told = fitted(visits(tmp_path), tmp_path)
+    configuration = fitted(visits(tmp_path), tmp_path)
     shop = surefoot.Experiment.create(
-        surefoot.open_journal("memory:"), "shop", told, mode="guarded", despite_doubt=True
+        surefoot.open_journal("memory:"), "shop", configuration, mode="guarded", despite_doubt=True
     )
     context = {"agent": "something new", "post": 1, "member": True, "age": 30, "rank": 2}
     assert shop.decide(context=context).source == "baseline"
@@ -184,8 +183,8 @@ def test_a_declaration_that_cannot_be_read_is_refused(tmp_path: Path, given: str
 
 @pytest.mark.parametrize("buckets", ["1.5", "true", '"64"', "1"])
 def test_a_configuration_with_other_buckets_is_refused(tmp_path: Path, buckets: str) -> None:
-    told = fitted(visits(tmp_path), tmp_path)
-    text = told.to_toml().replace("buckets = 16", f"buckets = {buckets}")
+    configuration = fitted(visits(tmp_path), tmp_path)
+    text = configuration.to_toml().replace("buckets = 16", f"buckets = {buckets}")
     (tmp_path / "other.toml").write_text(text)
     with pytest.raises(ConfigError, match="buckets"):
         read_configuration(tmp_path / "other.toml")
@@ -198,7 +197,7 @@ def test_a_truth_value_is_found_however_the_log_spelt_it(levels: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             ["--hash", "agent:64"],
@@ -210,10 +209,10 @@ def test_a_truth_value_is_found_however_the_log_spelt_it(levels: tuple[str, ...]
         (["--context", "age", "--context", "post"], "but got age, post without"),
     ],
 )
-def test_options_that_a_configuration_contradicts_are_refused(tmp_path: Path, options: list[str], told: str) -> None:
+def test_options_that_a_configuration_contradicts_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
     fitted(visits(tmp_path), tmp_path)
     asked = ["replay", str(tmp_path / "visits.parquet"), "--config", str(tmp_path / "experiment.toml"), *options]
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         CliRunner().invoke(app, asked, catch_exceptions=False)
 
 
@@ -232,11 +231,11 @@ def test_columns_of_dsjson_are_not_named(tmp_path: Path, options: list[str]) -> 
         CliRunner().invoke(app, ["replay", str(tmp_path / "log.dsjson"), *options], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("told", [{"encoder": Encoder(())}, {"baseline": "2"}])
-def test_dsjson_takes_no_encoder_and_no_other_baseline(tmp_path: Path, told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{"encoder": Encoder(())}, {"baseline": "2"}])
+def test_dsjson_takes_no_encoder_and_no_other_baseline(tmp_path: Path, settings: dict[str, Any]) -> None:
     (tmp_path / "log.dsjson").write_text("{}\n")
     with pytest.raises(ConfigError, match="for DSJSON"):
-        read_log(tmp_path / "log.dsjson", **told)
+        read_log(tmp_path / "log.dsjson", **settings)
 
 
 def test_lists_are_not_hashed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.errors import LogError
-from surefoot.replay.item_table import read_items
+from surefoot.replay.table_log import read_items
 from tests.replay.test_cli import run
 from tests.replay.test_fit import clicks
 

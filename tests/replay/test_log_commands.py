@@ -18,11 +18,10 @@ from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
 from surefoot.experiment import read_configuration
 from surefoot.linear.features import Disjoint, OneHot
-from surefoot.replay.guarded_lucb import guarded
-from surefoot.replay.open_log import read_log
-from surefoot.simulation.plan_worlds import MappedWorld
+from surefoot.replay.replayed_policy import guarded
+from surefoot.replay.table_log import read_log
 from surefoot.simulation.policy_specs import Problem
-from surefoot.simulation.rollout_plan import plan
+from surefoot.simulation.rollout_plan import MappedWorld, plan
 
 
 def run(*words: str) -> str:
@@ -53,13 +52,13 @@ def test_truth_is_a_reward_of_one(tmp_path: Path) -> None:
 
 def test_context_columns_may_be_separated_by_commas(tmp_path: Path) -> None:
     path = visits(tmp_path / "log.csv")
-    told = ["replay", str(path), "--baseline", "banner", "--policy", "LUCB", "--json"]
-    by_commas = json.loads(run(*told, "--context", "age, pl*"))
+    args = ["replay", str(path), "--baseline", "banner", "--policy", "LUCB", "--json"]
+    by_commas = json.loads(run(*args, "--context", "age, pl*"))
     assert by_commas["settings"]["context"] == "age, plan"
-    assert by_commas["policies"] == json.loads(run(*told, "--context", "age", "--context", "plan"))["policies"]
+    assert by_commas["policies"] == json.loads(run(*args, "--context", "age", "--context", "plan"))["policies"]
     # A name with a comma is a name.
     pl.read_csv(path).rename({"age": "age, in years"}).write_csv(path)
-    assert json.loads(run(*told, "--context", "age, in years"))["settings"]["context"] == "age, in years"
+    assert json.loads(run(*args, "--context", "age, in years"))["settings"]["context"] == "age, in years"
 
 
 def test_a_range_of_rewards_means_the_same_in_every_command(tmp_path: Path) -> None:
@@ -73,17 +72,17 @@ def test_a_range_of_rewards_means_the_same_in_every_command(tmp_path: Path) -> N
 
 def test_a_fit_takes_equal_chances_as_a_replay_does(tmp_path: Path) -> None:
     stated, silent = visits(tmp_path / "a.csv"), visits(tmp_path / "b.csv", propensity=False)
-    told = ["--baseline", "banner", "--reward-bounds", "0,1", "--json"]
+    args = ["--baseline", "banner", "--reward-bounds", "0,1", "--json"]
     by_column, by_word = (
-        json.loads(run("fit-baseline", str(stated), *told)),
-        json.loads(run("fit-baseline", str(silent), *told, "--uniform")),
+        json.loads(run("fit-baseline", str(stated), *args)),
+        json.loads(run("fit-baseline", str(silent), *args, "--uniform")),
     )
     assert by_word == by_column
     assert "self-normalised" in by_word["baseline_rests_on"]
     with pytest.raises(ConfigError, match="give one of them"):
-        run("fit-baseline", str(silent), *told, "--uniform", "--estimate-propensities")
+        run("fit-baseline", str(silent), *args, "--uniform", "--estimate-propensities")
     with pytest.raises(ConfigError, match="give one of them"):
-        run("replay", str(silent), *told, "--uniform", "--estimate-propensities")
+        run("replay", str(silent), *args, "--uniform", "--estimate-propensities")
 
 
 def _small_files() -> None:
@@ -92,10 +91,10 @@ def _small_files() -> None:
 
 def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     path = visits(tmp_path / "log.csv", rows=1_000)
-    told = [sys.executable, "-m", "surefoot", "replay", str(path), "--baseline", "banner", "--policy", "LUCB"]
+    args = [sys.executable, "-m", "surefoot", "replay", str(path), "--baseline", "banner", "--policy", "LUCB"]
     out = tmp_path / "some" / "where"
     done = subprocess.run(
-        [*told, "--out", str(out)], capture_output=True, text=True, check=False, preexec_fn=_small_files
+        [*args, "--out", str(out)], capture_output=True, text=True, check=False, preexec_fn=_small_files
     )
     assert done.returncode == 2
     (said,) = [line for line in done.stderr.splitlines() if line.startswith("surefoot: ")]
@@ -106,7 +105,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     out.mkdir(parents=True)
     (out / "replay.json").write_text("old")
     again = subprocess.run(
-        [*told, "--out", str(out)], capture_output=True, text=True, check=False, preexec_fn=_small_files
+        [*args, "--out", str(out)], capture_output=True, text=True, check=False, preexec_fn=_small_files
     )
     assert again.returncode == 2
     assert [entry.name for entry in out.iterdir()] == ["replay.json"]
@@ -124,12 +123,12 @@ def test_agreeing_rounds_are_the_learners_under_a_guard_too() -> None:
 def test_a_plan_is_about_what_its_configuration_says(tmp_path: Path) -> None:
     path, config = visits(tmp_path / "log.csv"), tmp_path / "e.toml"
     run("fit-baseline", str(path), "--baseline", "banner", "--reward-bounds", "0,1", "--out", str(config))
-    told = ["plan", "--config", str(config), "--lift", "0.5", "--days", "1", "--runs", "4", "--json"]
-    found = json.loads(run(*told))
+    args = ["plan", "--config", str(config), "--lift", "0.5", "--days", "1", "--runs", "4", "--json"]
+    found = json.loads(run(*args))
     assert {answer["policy"] for answer in found["answers"]} == {"SafeLUCB"}
     assert (found["settings"]["known"], found["settings"]["clicks"]) == (False, True)
     assert found["settings"]["dim"] == read_configuration(config).phi.dim
-    both = json.loads(run(*told, "--policy", "safe,paper"))
+    both = json.loads(run(*args, "--policy", "safe,paper"))
     assert {answer["policy"] for answer in both["answers"]} == {"SafeLUCB", "CLUCB2"}
 
 
@@ -151,10 +150,18 @@ def test_planned_worlds_of_a_configuration_have_a_theta_for_each_action(width: i
 
 
 def test_a_theta_for_each_action_takes_longer_than_one_for_all() -> None:
-    told = {"noise": 0.5, "baseline_reward": 0.3, "lift": 0.3, "per_day": 2_000, "days": 4, "alphas": [0.2], "runs": 12}
+    settings = {
+        "noise": 0.5,
+        "baseline_reward": 0.3,
+        "lift": 0.3,
+        "per_day": 2_000,
+        "days": 4,
+        "alphas": [0.2],
+        "runs": 12,
+    }
     phi = Disjoint(actions=5, context_dim=3, context_bound=1.0)
     shared, own = (
-        plan(dim=phi.dim, actions=5, known=False, policies=["safe"], phi=one, **told).answers[0]  # type: ignore[arg-type]
+        plan(dim=phi.dim, actions=5, known=False, policies=["safe"], phi=one, **settings).answers[0]  # type: ignore[arg-type]
         for one in (None, phi)
     )
     assert own.free_round > 1.5 * shared.free_round
@@ -166,7 +173,7 @@ def test_why_a_proposal_had_no_share_is_told_apart() -> None:
     made = {
         "nothing to decide": (Guard(alpha=0.1, delta=0.05), "old"),
         "'cost' allows no share yet": (Guard(metrics={"cost": cost}, delta=0.05), "new"),
-        "was given no share of the 0.1 that": (Guard(alpha=0.1, delta=0.05, cap=0.0), "new"),
+        "got no share, though": (Guard(alpha=0.1, delta=0.05, cap=0.0), "new"),
     }
     for sentence, (guard, proposal) in made.items():
         shop = Experiment.create(open_journal("memory:"), "shop", guard, mode="guarded")

@@ -3,9 +3,7 @@
 import gzip
 import json
 import os
-import pickle
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,8 @@ import polars as pl
 import pytest
 
 from surefoot.errors import ConfigError, LogError
-from surefoot.replay import Columns, read_log
-from surefoot.replay import table_reader as tables
-from surefoot.replay import text_blocks as texts
-from surefoot.replay.batch import Log
+from surefoot.replay import Columns, read_log, table_files
+from surefoot.replay.log import Log
 
 ROWS = 450
 
@@ -71,21 +67,10 @@ def content(log: Log) -> dict[str, Any]:
     } | {"known": (log.actions, log.dim, log.rows, log.propensity_range, log.feature_bound, log.bad.count)}
 
 
-class Elsewhere(Executor):
-    """Every task on a machine of its own, which shares no memory."""
-
-    def submit(self, task: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(pickle.loads(pickle.dumps(task))())
-        return future
-
-
 @pytest.fixture
-def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts, "BLOCK_BYTES", 350)
-    monkeypatch.setattr(texts, "SPAN_BYTES", 1_000)
-    monkeypatch.setattr(tables, "ROWS", 20)
-    monkeypatch.setattr(tables, "SPAN_ROWS", 65)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "BLOCK_BYTES", 350)
+    monkeypatch.setattr(table_files, "ROWS", 20)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -98,56 +83,39 @@ def test_several_files_are_one_log(suffix: str, tmp_path: Path) -> None:
     assert many.name == f"part0{suffix} and 2 more"
 
 
-@pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("cuts", [(), (150, 151)], ids=["one file", "three files"])
-def test_a_first_pass_by_several_workers_finds_the_same(
-    suffix: str, cuts: tuple[int, ...], small_spans: None, tmp_path: Path
-) -> None:
-    paths = write(tmp_path, suffix, table(), cuts)
-    alone, together = read_log(paths, baseline="a"), read_log(paths, baseline="a", on="local:3")
-    assert content(together) == content(alone)
-    spans = together._reader.spans()  # type: ignore[attr-defined]
-    assert len(spans) == len(paths) if suffix.endswith(".gz") else len(spans) > 6
-
-
 @pytest.mark.parametrize("cuts", [(), (150,)], ids=["one file", "two files"])
-def test_bad_rows_are_named_alike_whoever_finds_them(cuts: tuple[int, ...], small_spans: None, tmp_path: Path) -> None:
+def test_bad_rows_are_named_by_file_and_line(cuts: tuple[int, ...], small_blocks: None, tmp_path: Path) -> None:
     frame = table().with_columns(plan=pl.lit("pro"))
     odd = frame.with_columns(
         reward=pl.when(pl.int_range(ROWS).is_in([100, 250, 449])).then(pl.lit("much")).otherwise(pl.col("reward"))
     )
     paths = write(tmp_path, ".csv", odd, cuts)
-    logs = [read_log(paths, baseline="a", max_bad=3, on=on) for on in (None, "local:2")]
-    assert [log.bad.count for log in logs] == [3, 3]
-    assert logs[0].bad.shown == logs[1].bad.shown
-    assert content(logs[0]) == content(logs[1])
-    assert logs[0].bad.shown == logs[1].bad.shown
+    log = read_log(paths, baseline="a", max_bad=3)
+    assert log.bad.count == 3
+    found = log.bad.shown
+    content(log)
+    assert log.bad.shown == found
     place = " (part1.csv, line 102)" if cuts else ""
     line = 253 if cuts else 252  # two headers
-    assert logs[0].bad.shown[1] == (line, f"reward must be a finite number, not 'much'{place}")
-    for on in (None, "local:2"):
-        with pytest.raises(LogError, match=r"2 are allowed:\n  line 102: reward must be a finite number, not 'much'"):
-            read_log(paths, baseline="a", max_bad=2, on=on)
+    assert found[1] == (line, f"reward must be a finite number, not 'much'{place}")
+    with pytest.raises(LogError, match=r"2 are allowed:\n  line 102: reward must be a finite number, not 'much'"):
+        read_log(paths, baseline="a", max_bad=2)
 
 
-def test_an_id_that_repeats_in_another_span_or_file_is_found(small_spans: None, tmp_path: Path) -> None:
+def test_an_id_that_repeats_in_another_block_or_file_is_found(small_blocks: None, tmp_path: Path) -> None:
     frame = table().with_columns(id=pl.Series([*range(ROWS - 1), 5]))
     paths = write(tmp_path, ".csv", frame, cuts=(225,))
     columns = Columns("action", reward="reward", propensity="propensity", context=("x",), id="id")
     with pytest.raises(LogError, match=r"id '5' was used by a row before \(part1.csv, line"):
-        read_log(paths, baseline="a", columns=columns, on="local:2")
+        read_log(paths, baseline="a", columns=columns)
 
 
-def test_too_many_labels_are_found_by_all_workers_together(small_spans: None, tmp_path: Path) -> None:
+def test_too_many_labels_of_all_blocks_together_are_found(small_blocks: None, tmp_path: Path) -> None:
     labels = pl.Series([f"label {i % 150}" for i in range(ROWS)])
     (path,) = write(tmp_path, ".csv", table().with_columns(plan=labels).sort("plan"))
     columns = Columns("action", reward="reward", propensity="propensity", context=("plan",))
-    messages = []
-    for on in (None, "local:2"):
-        with pytest.raises(ConfigError, match="A column of labels must have at most") as found:
-            read_log(path, baseline="a", columns=columns, on=on)
-        messages.append(str(found.value))
-    assert messages[0] == messages[1]
+    with pytest.raises(ConfigError, match="A column of labels must have at most"):
+        read_log(path, baseline="a", columns=columns)
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
@@ -174,14 +142,10 @@ def test_a_column_that_rows_of_another_file_do_not_have_is_a_gap_there(tmp_path:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_the_first_rows_decide_what_a_column_holds_for_every_worker(
-    suffix: str, small_spans: None, tmp_path: Path
-) -> None:
+def test_the_first_rows_decide_what_a_column_holds(suffix: str, small_blocks: None, tmp_path: Path) -> None:
     values = pl.Series([str(i / 10) if i < 100 else "unknown" for i in range(ROWS)])
     paths = write(tmp_path, suffix, table().with_columns(x=values, plan=pl.lit("pro")))
-    logs = [read_log(paths, baseline="a", max_bad=ROWS, on=on) for on in (None, Elsewhere())]
-    assert [log.bad.count for log in logs] == [ROWS - 100] * 2
-    assert content(logs[0]) == content(logs[1])
+    assert read_log(paths, baseline="a", max_bad=ROWS).bad.count == ROWS - 100
 
 
 def events(numbers: range) -> str:
@@ -203,33 +167,6 @@ def test_several_files_of_events_are_one_log(tmp_path: Path) -> None:
     assert content(many) == content(one)
     with pytest.raises(LogError, match="line 21: EventId 'e19' was used by an event before"):
         read_log([tmp_path / "a.dsjson", tmp_path / "twice.dsjson"])
-
-
-@pytest.mark.parametrize("suffix", [*WRITERS, ".dsjson"])
-def test_a_log_that_is_sent_elsewhere_finds_its_file_or_says_so(
-    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = Path(f"part0{suffix}")
-    if suffix == ".dsjson":
-        path.write_text(events(range(40)))
-    else:
-        write(Path(), suffix, table())
-    log = read_log(path, baseline="a") if suffix != ".dsjson" else read_log(path)
-    sent = pickle.dumps(log)
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    there = content(pickle.loads(sent))
-    monkeypatch.chdir(tmp_path)
-    assert there == content(log)
-    with path.open("ab") as file:
-        file.write(b"\n\n")
-    os.truncate(path, path.stat().st_size - 1)
-    with pytest.raises(LogError, match=r"must be the same file for all workers, but for one it has .* bytes, and"):
-        content(pickle.loads(sent))
-    path.unlink()
-    with pytest.raises(LogError, match="must be the same file for all workers, but for one it is missing, and"):
-        content(pickle.loads(sent))
 
 
 def test_a_file_that_comes_twice_is_refused_however_it_is_spelt(

@@ -10,14 +10,12 @@ import polars as pl
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.replay import memory_need
+from surefoot.replay import evaluation
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.columns import Columns
-from surefoot.replay.estimators import replay
-from surefoot.replay.guarded_lucb import guarded
-from surefoot.replay.open_log import read_log
-from surefoot.replay.rehearsal import expected_seconds
-from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.evaluation import replay
+from surefoot.replay.replayed_policy import Declared, guarded
+from surefoot.replay.table_log import read_log
 from surefoot.simulation.policy_specs import Problem, Spec
 
 TOLD = r"20 actions have 1,025 columns each. Take fewer buckets"
@@ -37,7 +35,7 @@ def wide() -> object:
 
 
 def test_twenty_actions_of_a_thousand_buckets_are_refused_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_need, "available_memory", lambda: 20 * 10**9)
+    monkeypatch.setattr(evaluation, "available_memory", lambda: 20 * 10**9)
     log, declared = wide(), Declared(noise=0.5, theta_bound=1.0, baseline_reward=0.3)
     with pytest.raises(
         ConfigError, match=rf"12 matrices of 20,500 x 20,500 .* take 40.3 GB, and 20.0 GB are free: {TOLD}"
@@ -46,8 +44,6 @@ def test_twenty_actions_of_a_thousand_buckets_are_refused_by_size(monkeypatch: p
     specs = [Spec("LUCB"), Spec("SafeLUCB", alpha=0.1)]
     with pytest.raises(ConfigError, match=f"6.5 matrices .*{TOLD}"):
         replay(log, specs, declared=declared)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=f"6.5 matrices .*{TOLD}"):
-        expected_seconds(log, specs, declared=declared, evaluator="rejection")  # type: ignore[arg-type]
 
 
 def test_blocks_of_actions_and_policies_of_your_own_are_not_counted_as_whole_matrices() -> None:
@@ -55,8 +51,8 @@ def test_blocks_of_actions_and_policies_of_your_own_are_not_counted_as_whole_mat
         raise NotImplementedError
 
     guard = guarded(0.1, delta=0.01, ridge=1.0, reward_bounds=(0.0, 1.0))
-    assert memory_need.replayed_matrices([Spec("LUCB"), guard, Spec(make, name="mine")], 0) == 16
-    assert memory_need.replayed_matrices([Spec("LUCB")], 20) == 3.25
+    assert evaluation.replayed_matrices([Spec("LUCB"), guard, Spec(make, name="mine")], 0) == 16
+    assert evaluation.replayed_matrices([Spec("LUCB")], 20) == 3.25
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a process")
@@ -69,8 +65,8 @@ from pathlib import Path
 import numpy as np
 from surefoot import Disjoint
 from surefoot.replay import Declared, replay
-from surefoot.replay.contexts import ContextLog
-from surefoot.replay.memory_need import replayed_matrices
+from surefoot.replay.log import ContextLog
+from surefoot.replay.evaluation import replayed_matrices
 from surefoot.simulation import Spec
 rng, (width, n) = np.random.default_rng(0), (2000 // {actions} - 1, 100)
 log = ContextLog(
@@ -91,4 +87,4 @@ print((peak() - before) / (8 * log.dim**2 * replayed_matrices([spec], {actions})
 
 def test_sizes_below_a_gigabyte_are_told_in_megabytes() -> None:
     with pytest.raises(ConfigError, match=r"take 40\.3 GB, and 300 MB are free"):
-        memory_need.check_memory(wide(), 12, available=300_000_000)  # type: ignore[arg-type]
+        evaluation.check_memory(wide(), 12, available=300_000_000)  # type: ignore[arg-type]

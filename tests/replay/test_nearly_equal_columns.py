@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.open_log import read_log
+from surefoot.replay.table_log import read_log
 from tests.replay.linear_worlds import nearly_equal
 
 SLOPE, BETTER, DELTA = 14.0, 0.65, 0.001
@@ -51,9 +51,9 @@ def test_what_fit_baseline_writes_keeps_the_floor_where_equal_columns_come_apart
     broken = 0
     for seed in range(runs):
         log, out = log_of(tmp_path / "log.csv", seed), tmp_path / f"{seed}.toml"
-        told = ["--baseline", "today", "--reward-bounds", "0,1", "--delta", str(DELTA), "--out", str(out)]
+        args = ["--baseline", "today", "--reward-bounds", "0,1", "--delta", str(DELTA), "--out", str(out)]
         said = subprocess.run(
-            [sys.executable, "-m", "surefoot", "fit-baseline", str(log), *told],
+            [sys.executable, "-m", "surefoot", "fit-baseline", str(log), *args],
             capture_output=True, text=True, check=True, env={"COLUMNS": "300"},
         ).stdout  # fmt: skip
         (doubt,) = [line for line in said.splitlines() if "Length of theta" in line]

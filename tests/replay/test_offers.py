@@ -10,8 +10,8 @@ import pytest
 import surefoot
 from surefoot.errors import EvidenceError, LogError
 from surefoot.replay import ArrayLog, Columns, Declared, estimate_propensities, fit_baseline, read_log, replay
-from surefoot.replay.log_files import TableLog
 from surefoot.replay.replayed_policy import FULL, REJECTION, log_player
+from surefoot.replay.table_log import TableLog
 from surefoot.simulation import Spec
 from tests.replay.test_cli import run
 
@@ -61,14 +61,14 @@ def test_the_core_chooses_as_a_policy_does_that_sees_the_offered_rows() -> None:
     log = opened(visits())
     (batch,) = log.batches()
     rewards = np.random.default_rng(0).random((ROWS, 4))
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "dim": log.dim,
         "noise": 0.3,
         "theta_bound": 1.5,
         "feature_bound": log.feature_bound,
         "ridge": 1.0,
     }
-    policy = surefoot.CLUCB2(**told, alpha=0.3, delta=0.001, nesting="latest")
+    policy = surefoot.CLUCB2(**settings, alpha=0.3, delta=0.001, nesting="latest")
     chosen = []
     for t in range(ROWS):
         places = np.flatnonzero(batch.offered[t])  # type: ignore[index]

@@ -17,9 +17,9 @@ from surefoot.client import Client, ServiceError
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment import Experiment, fork, read_configuration
 from surefoot.experiment.configuration import Configuration, configuration_in
-from surefoot.replay import Columns, configuration_of, fit_baseline, read_log
-from surefoot.replay.log_files import TableLog
+from surefoot.replay import Columns, compare, configuration_of, fit_baseline, read_log
 from surefoot.replay.replayed_policy import FULL, Declared, log_player
+from surefoot.replay.table_log import TableLog
 from surefoot.rounds.events import RowsRound
 from surefoot.service.settings import Settings
 from tests.replay.test_cli import run
@@ -91,6 +91,26 @@ def test_what_is_replayed_is_what_goes_live(
     assert audit(journal, "shop").is_clean
 
 
+def test_a_plan_expects_what_a_replay_of_such_a_log_shows(tmp_path: Path) -> None:
+    """How often the baseline plays: of a log in which today's action earns 0.3, one 0.45, and the others less."""
+    rng, rows, actions = np.random.default_rng(39), 30_000, ("today", "best", "low", "lower")
+    played = rng.integers(0, 4, rows)
+    clicked = rng.random(rows) < np.array([0.3, 0.45, 0.225, 0.15])[played]
+    columns = {"age": rng.integers(18, 70, rows), "action": np.array(actions)[played], "reward": clicked.astype(int)}
+    log = read_log(pl.DataFrame({**columns, "propensity": 0.25}), baseline="today")
+    assert isinstance(log, TableLog)
+    fit = fit_baseline(log, reward_bounds=(0.0, 1.0))
+    made = configuration_of(fit, log, policy="SafeLUCB", alpha=0.2, delta=0.001, reward_bounds=(0.0, 1.0))
+    config = str(made.write(tmp_path / "experiment.toml"))
+    (shown,) = compare(log, configuration=read_configuration(config)).outcomes
+    days = ["--lift", "0.5", "--per-day", str(shown.rounds), "--days", "1", "--runs", "8"]
+    (planned,) = json.loads(run("plan", "--config", config, *days, "--json"))["answers"]
+    seen = shown.rounds - shown.learner_rounds
+    assert shown.rounds > 7_000
+    assert seen / 2 < planned["baseline_rounds"] < 2 * seen
+    assert (shown.free_from is not None) == (planned["free_share"] > 0.5)
+
+
 def test_an_experiment_with_another_radius_than_it_declared_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     _, config = configured("LUCB", exploration=0.7)
     journal = surefoot.open_journal("memory:")
@@ -151,8 +171,13 @@ def test_the_command_line_replays_what_the_file_says(tmp_path: Path) -> None:
         "fit-baseline", path, "--baseline", "banner", "--reward-bounds", "0,1", "--alpha", "0.2", "--delta", "0.01",
         "--ridge", "0.5", "--radius", "likelihood", "--reward-window", "60", "--default-reward", "0", "--out", config,
     )  # fmt: skip
-    told = read_configuration(config)
-    assert (told.ridge, told.radius, told.reward_bounds, told.reward_window) == (0.5, "likelihood", (0.0, 1.0), 60.0)
+    configuration = read_configuration(config)
+    assert (configuration.ridge, configuration.radius, configuration.reward_bounds, configuration.reward_window) == (
+        0.5,
+        "likelihood",
+        (0.0, 1.0),
+        60.0,
+    )
     found = json.loads(run("replay", path, "--config", config, "--json"))
     assert [entry["policy"] for entry in found["policies"]] == ["SafeLUCB"]
     assert found["policies"][0]["alpha"] == 0.2
@@ -259,13 +284,13 @@ def test_a_log_without_columns_is_refused() -> None:
 
 
 def test_names_are_written_so_that_they_can_be_read() -> None:
-    told = Configuration(
+    configuration = Configuration(
         policy="LUCB", alpha=0.1, delta=0.01, noise=0.5, ridge=1.0, theta_bound=1.0, feature_bound=1.0,
         baseline_reward=0.5, actions=("a\x7f", "b"), baseline="b", encoder=configured("LUCB")[1].encoder,
     )  # fmt: skip
     with surefoot.open_journal("memory:") as journal:
-        Experiment.create(journal, "shop", told)
-        assert Experiment.open(journal, "shop").configuration == told
+        Experiment.create(journal, "shop", configuration)
+        assert Experiment.open(journal, "shop").configuration == configuration
         with pytest.raises(ConfigError, match="text that can be written"):
-            Experiment.create(journal, "other", replace(told, actions=("\ud800", "b")))
+            Experiment.create(journal, "other", replace(configuration, actions=("\ud800", "b")))
         assert journal.names() == ["shop"]

@@ -8,9 +8,8 @@ import pytest
 import surefoot
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.replay import Declared, datasets, replay
-from surefoot.replay.estimators import EvaluatorName
-from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.replay.replay_report import report_html
+from surefoot.replay.evaluation import EvaluatorName, ReplayOutcome
+from surefoot.replay.report import report_html
 from surefoot.simulation import Problem, Spec
 from tests.own_policy import EpsilonGreedy
 from tests.replay.logs import Truth, linear_log
@@ -72,7 +71,7 @@ def test_a_new_object_is_copied_and_a_rejected_round_leaves_it_as_it_was() -> No
     assert policy.rounds == 0
     assert 0 < first.rounds < 500
     assert (first.rounds, first.main) == (second.rounds, second.main)
-    batch, twin, counted = truth.log._batch, EpsilonGreedy(dim=3, epsilon=0.5, seed=5), 0
+    batch, twin, counted = truth.log.batch, EpsilonGreedy(dim=3, epsilon=0.5, seed=5), 0
     for t in range(len(batch)):
         asked = surefoot.Policy.from_state(twin.state()).decide(batch.features[t], baseline=0)
         if asked.action == batch.actions[t]:
@@ -98,7 +97,7 @@ def test_an_error_names_the_policy_and_the_line() -> None:
             return super().decide(features, **asked)
 
     truth = log_for("full")
-    line = int(truth.log._batch.lines[7])
+    line = int(truth.log.batch.lines[7])
     with pytest.raises(PolicyError, match=f"'Breaks' failed in line {line} of the log: KeyError: 'lost'"):
         run(truth, [Breaks(dim=3)], "full")
 

@@ -13,10 +13,10 @@ from scipy.stats import binom
 
 from surefoot.errors import EvidenceError
 from surefoot.replay import estimate_propensities, fit_baseline, read_log, replay
-from surefoot.replay.batch import ArrayLog
-from surefoot.replay.estimators import EvaluatorName
-from surefoot.replay.intervals import Moments, WeightedMean
-from surefoot.replay.linearity import is_set_aside
+from surefoot.replay.doubts import is_set_aside
+from surefoot.replay.estimates import Moments, WeightedMean
+from surefoot.replay.evaluation import EvaluatorName
+from surefoot.replay.log import ArrayLog
 from surefoot.replay.propensities import Propensities
 from surefoot.replay.replayed_policy import IMPORTANCE, REJECTION, Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.policy_specs import Spec

@@ -47,8 +47,17 @@ def test_the_documented_commands_give_the_same(tmp_path: Path) -> None:
     table = rare_logs.clicks()
     table.write_csv(tmp_path / "clicks.csv")
     shown: list[float] = []
-    for told in (["--noise", "0.5"], ["--reward-bounds", "0,1"]):
-        asked = ["replay", str(tmp_path / "clicks.csv"), "--baseline", "today", "--policy", "SafeLUCB", *told, "--json"]
+    for args in (["--noise", "0.5"], ["--reward-bounds", "0,1"]):
+        asked = [
+            "replay",
+            str(tmp_path / "clicks.csv"),
+            "--baseline",
+            "today",
+            "--policy",
+            "SafeLUCB",
+            *args,
+            "--json",
+        ]
         result = CliRunner().invoke(app, asked)
         (policy,) = json.loads(result.stdout)["policies"]
         share = policy["learner_rounds"] / policy["rounds"]

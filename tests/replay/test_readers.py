@@ -12,14 +12,11 @@ import pytest
 
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
-from surefoot.replay import table_reader, text_blocks
-from surefoot.replay.batch import Batch, Log
-from surefoot.replay.columns import Columns, guess_columns
+from surefoot.replay import table_files
+from surefoot.replay.columns import Columns, SeenIds, guess_columns
 from surefoot.replay.dsjson import DsjsonLog, hash_row
-from surefoot.replay.log_files import TableLog
-from surefoot.replay.open_log import read_log
-from surefoot.replay.seen_ids import SeenIds
-from surefoot.replay.warm_start import history
+from surefoot.replay.log import Batch, Log, history
+from surefoot.replay.table_log import TableLog, read_log
 
 
 def table(rows: int = 500) -> pl.DataFrame:
@@ -79,8 +76,8 @@ def test_every_format_gives_the_same_rounds(name: str, tmp_path: Path, monkeypat
     first = {"csv": 2}.get(name.split(".")[1], 1)
     assert batch.lines.tolist() == list(range(first, first + 500))
     # Small blocks and frames change nothing.
-    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 1_000)
-    monkeypatch.setattr(table_reader, "ROWS", 64)
+    monkeypatch.setattr(table_files, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(table_files, "ROWS", 64)
     again = whole(read_log(tmp_path / name, baseline="mail"))
     np.testing.assert_array_equal(again.features, batch.features)
     np.testing.assert_array_equal(again.lines, batch.lines)

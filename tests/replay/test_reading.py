@@ -12,7 +12,7 @@ import pytest
 from surefoot.errors import InputError, LogError
 from surefoot.linear.encoding import GAP
 from surefoot.replay import Columns, configuration_of, fit_baseline, read_configuration, read_log
-from surefoot.replay.log_files import TableLog
+from surefoot.replay.table_log import TableLog
 from tests.replay.test_cli import run
 
 ROWS = 400
@@ -93,10 +93,10 @@ class Arrow:
     """A table of some other library, which hands out Arrow and nothing else."""
 
     def __init__(self, table: pl.DataFrame) -> None:
-        self._table = table
+        self.table = table
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
+        return self.table.__arrow_c_stream__(requested_schema)
 
 
 def as_pandas(table: pl.DataFrame) -> pd.DataFrame:
@@ -138,6 +138,19 @@ def test_what_cannot_be_context_is_left_out_with_its_reason(values: list[Any], r
     log = opened(visits(extra=pl.Series(values)))
     assert log.left_out == {"extra": reason}
     assert log.context == ("age", "plan")
+
+
+def test_columns_that_change_only_where_there_was_a_reward_are_left_out() -> None:
+    """What an e-mail sold, beside whether it was read: too few sales to tell, but none without a visit."""
+    rng = np.random.default_rng(6)
+    visit = rng.random(6_000) < 0.15
+    sold = visit & (rng.random(6_000) < 0.06)
+    spend, rare = np.where(sold, rng.exponential(50.0, 6_000), 0.0), rng.random(6_000) < 0.002
+    table = {"action": rng.choice(["old", "new"], 6_000), "reward": visit, "age": rng.integers(18, 70, 6_000)}
+    table |= {"conversion": sold, "spend": spend, "gold": rare, "region": np.where(rare, "north", "south")}
+    log = read_log(pl.DataFrame(table), baseline="old")
+    reason = "changes only with reward, as if it was known only after the action"
+    assert log.left_out == {"conversion": reason, "spend": reason}
 
 
 def test_ids_are_left_out_by_their_name_and_taken_when_asked_for() -> None:

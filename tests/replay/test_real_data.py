@@ -9,8 +9,8 @@ import pytest
 from surefoot.errors import ConfigError
 from surefoot.replay import datasets
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.contexts import ContextLog, ratings
-from surefoot.replay.estimators import replay
+from surefoot.replay.evaluation import replay
+from surefoot.replay.log import ContextLog, ratings
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.policy_specs import Spec
 

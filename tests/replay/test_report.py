@@ -9,12 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.batch import BadRows
-from surefoot.replay.estimators import ASSUMES, replay
-from surefoot.replay.replay_figures import FIGURES, draw
-from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
-from surefoot.replay.replay_report import report_html
-from surefoot.replay.replay_text import HEADS, shown, table_rows
+from surefoot.replay.evaluation import ASSUMES, OutcomeCounter, ReplayOutcome, replay
+from surefoot.replay.log import BadRows
+from surefoot.replay.replayed_policy import PlayedRows
+from surefoot.replay.report import FIGURES, draw, report_html
+from surefoot.replay.verdict import HEADS, shown, table_rows
 from surefoot.reports.figures import FLOOR
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log
@@ -117,13 +116,14 @@ def test_outcomes_are_plain_json(outcomes: list[ReplayOutcome]) -> None:
 def test_a_tally_in_parts_is_a_tally_at_once_and_counts_every_round_below_the_floor() -> None:
     rng = np.random.default_rng(0)
     earned, owed = rng.random(5_000), np.full(5_000, 0.5)
-    fates = rng.integers(1, 3, size=5_000)
-    margins = rng.normal(size=5_000)
+    played = PlayedRows(
+        np.zeros(5_000, np.int64), rng.integers(1, 3, size=5_000), rng.normal(size=5_000), rng.random(5_000) < 0.3
+    )
     once, parts = OutcomeCounter([0.01, 0.2]), OutcomeCounter([0.01, 0.2])
     lines = np.arange(1, 5_001)
-    once.add(earned, owed, fates, margins, lines)
+    once.add(earned, owed, played, slice(None), lines)
     for part in np.array_split(np.arange(5_000), 23):
-        parts.add(earned[part], owed[part], fates[part], margins[part], lines[part])
+        parts.add(earned[part], owed[part], played, part, lines[part])
     spec = Spec("CLUCB", alpha=0.2)
     first, second = (tally.outcome(spec, "full", 5_000, {}) for tally in (once, parts))
     assert dict(first.below) == dict(second.below)
@@ -132,12 +132,14 @@ def test_a_tally_in_parts_is_a_tally_at_once_and_counts_every_round_below_the_fl
     for name in first.curves:
         np.testing.assert_allclose(first.curves[name], second.curves[name])
     assert first.curves["round"][-1] == 5_000
+    assert first.differing_rounds == second.differing_rounds == int(played.differs.sum())  # type: ignore[union-attr]
+    assert first.differing_learner_rounds == second.differing_learner_rounds
 
 
 def test_the_answer_stands_beside_the_policy_where_the_table_is_cut_off_last(outcomes: list[ReplayOutcome]) -> None:
     assert HEADS[:2] == ("Policy", "Lift")
-    for row, outcome in zip(table_rows(outcomes), outcomes, strict=True):
-        told = dict(zip(HEADS, row, strict=True))
-        assert told["Lift"] == shown(outcome.main["gain"], signed=True)
-        assert told["Mean reward"] == shown(outcome.main["reward"])
-        assert told["Rounds"] == f"{outcome.rounds:,}"
+    for row, outcome in zip(table_rows(outcomes, ()), outcomes, strict=True):
+        cells = dict(zip(HEADS, row, strict=True))
+        assert cells["Lift"] == shown(outcome.main["gain"], signed=True)
+        assert cells["Mean reward"] == shown(outcome.main["reward"])
+        assert cells["Rounds"] == f"{outcome.rounds:,}"

@@ -1,4 +1,7 @@
-"""A label is the same in every kind of table and live, however it was written: the replayed row is the live row."""
+"""A label is the same in every kind of table and live, however it was written: the replayed row is the live row.
+
+No reader merges two labels, and no row changes by those around it.
+"""
 
 import csv
 import datetime
@@ -20,10 +23,9 @@ from surefoot.errors import InputError, LogError
 from surefoot.linear import encoding
 from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, NumericColumn, text_of
 from surefoot.replay.columns import Columns
-from surefoot.replay.log_files import TableLog
-from surefoot.replay.open_log import read_log
+from surefoot.replay.table_log import TableLog, read_log
 
-HOWS: list[dict[str, Any]] = [{"hashed": {"x": 256}}, {"categorical": ("x",)}]
+HOWS: list[dict[str, Any]] = [{"hashed": {"x": 997}}, {"categorical": ("x",)}]
 ROWS = 12
 
 
@@ -257,15 +259,15 @@ CONFIGURED = Encoder((NumericColumn("x", 0.0, 5.0),))
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         (["old", "young"], r"Column 'x' must hold numbers, .* but `data frame` has text there, such as 'old'"),
-        ([[1.0, 2.0], [3.0, 4.0]], r"Column 'x' must hold numbers, .* has lists there, such as \[1.0, 2.0\]\. Mend"),
+        ([[1.0, 2.0], [3.0, 4.0]], r"Column 'x' must hold numbers, .* has lists there, such as \[1.0, 2.0\]\. Correct"),
         ([1.0, None], "x is missing, and its encoder was fitted to a log without gaps"),
     ],
 )
-def test_a_log_that_does_not_fit_its_encoder_is_refused(values: list[Any], told: str) -> None:
-    with pytest.raises(LogError, match=told):
+def test_a_log_that_does_not_fit_its_encoder_is_refused(values: list[Any], message: str) -> None:
+    with pytest.raises(LogError, match=message):
         list(read_log(framed(values), baseline="a", actions=("a", "b"), encoder=CONFIGURED).batches())
 
 
@@ -276,11 +278,11 @@ def test_lists_are_no_labels(column: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"), [([1.0, 2.0], "it holds single values"), ([[1.0], [2.0]], "list of 2 num")]
+    ("values", "message"), [([1.0, 2.0], "it holds single values"), ([[1.0], [2.0]], "list of 2 num")]
 )
-def test_lists_must_be_as_long_as_the_encoder_has_them(values: list[Any], told: str) -> None:
+def test_lists_must_be_as_long_as_the_encoder_has_them(values: list[Any], message: str) -> None:
     encoder = Encoder(tuple(NumericColumn(f"x[{j}]", 0.0, 5.0) for j in range(2)))
-    with pytest.raises(LogError, match=told):
+    with pytest.raises(LogError, match=message):
         list(read_log(framed(values), baseline="a", actions=("a", "b"), encoder=encoder).batches())
 
 
@@ -303,18 +305,18 @@ def test_a_misspelt_column_is_no_gap(key: str) -> None:
 def test_a_misspelt_column_is_found_among_very_many_keys() -> None:
     keys = {f"a{k}": k for k in range(10_000)}
     for context in ({**keys, "user_agnt": "curl"}, {"user_agnt": "curl", **keys}):
-        with pytest.raises(InputError, match="Did you mean 'user_agent' by 'user_agnt'") as told:
+        with pytest.raises(InputError, match="Did you mean 'user_agent' by 'user_agnt'") as error:
             AGENT.encode_one(context)
-        assert len(str(told.value)) < 1_500
+        assert len(str(error.value)) < 1_500
 
 
 def test_a_context_of_other_columns_is_refused_where_the_log_had_no_gaps() -> None:
     encoder = Encoder((NumericColumn("age", 0.0, 2.0), HashedColumn("user_agent", 8)))
     with pytest.raises(InputError, match=r"must have a value for 'age', .* but its keys are 'colour', 'size'\."):
         encoder.encode_one({"colour": "red", "size": 3})
-    with pytest.raises(InputError, match="must have a value for 'age'") as told:
+    with pytest.raises(InputError, match="must have a value for 'age'") as error:
         encoder.encode_one({f"key {k}": k for k in range(20_000)})
-    assert len(str(told.value)) < 1_500
+    assert len(str(error.value)) < 1_500
 
 
 @pytest.mark.parametrize("context", [{"plan": "pro", "visit_id": 7}, {}, {"plan": None}])
@@ -380,14 +382,14 @@ def test_keys_that_a_stranger_sends_are_not_kept() -> None:
 def test_an_object_or_a_list_is_no_label_in_a_log_as_it_is_none_live(
     tmp_path: Path, value: Any, at: int, column: str, how: dict[str, Any]
 ) -> None:
-    told = [{"action": "ab"[n % 2], "reward": n / 12, "x": f"v{n % 3}"} for n in range(12)]
+    lines = [{"action": "ab"[n % 2], "reward": n / 12, "x": f"v{n % 3}"} for n in range(12)]
     path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines))
     log = read(path, **how)
     with pytest.raises(InputError, match="one text, number or truth value"):
         log.encoder.encode_one({"x": value})
-    told[at][column] = value
-    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    lines[at][column] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines))
     with pytest.raises(LogError, match=r"one text, number or truth value|lists or objects"):
         rows(read(path, **how))
 
@@ -396,8 +398,145 @@ def test_an_object_or_a_list_is_no_label_in_a_log_as_it_is_none_live(
 def test_a_text_that_looks_like_an_object_is_a_label(tmp_path: Path, how: dict[str, Any]) -> None:
     values = ['{"a": 1}', "[1]", "{", "[", "{}"] * 2
     path = tmp_path / "log.jsonl"
-    told = [{"action": "ab"[n % 2], "reward": n / 10, "x": value} for n, value in enumerate(values)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    lines = [{"action": "ab"[n % 2], "reward": n / 10, "x": value} for n, value in enumerate(values)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines))
     log = read(path, **how)
     found = rows(log)
     np.testing.assert_array_equal(found, live(log, values))
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("log")
+
+
+def test_actions_of_nineteen_digits_stay_apart(tmp_path: Path) -> None:
+    names = [1234567890123456788 + k % 2 for k in range(20)]
+    lines = [
+        json.dumps({"action": name, "baseline": names[0], "offered": sorted(set(names)), "reward": 1, "age": k})
+        for k, name in enumerate(names)
+    ]
+    log = read_log(write(tmp_path / "log.jsonl", lines))
+    assert log.actions == ("1234567890123456788", "1234567890123456789")
+    assert next(log.batches()).actions.tolist() == [k % 2 for k in range(20)]
+
+
+def truths(kind: str, folder: Path) -> Any:
+    played = [bool(k % 2) for k in range(6)]
+    if kind == "frame":
+        return pl.DataFrame({"action": played, "offered": [[False, True]] * 6, "reward": 1.0, "age": range(6)})
+    if kind == "csv":
+        return write(folder / "log.csv", ["action,offered,reward,age", *(f"{p},True|False,1,3" for p in played)])
+    return write(
+        folder / "log.jsonl",
+        [json.dumps({"action": one, "offered": [False, True], "reward": 1, "age": 3}) for one in played],
+    )
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "jsonl"])
+def test_truth_values_name_actions_alike(kind: str, tmp_path: Path) -> None:
+    table = truths(kind, tmp_path)
+    log = read_log(table, baseline="True")
+    assert log.actions == ("false", "true")
+    assert next(log.batches()).baselines.tolist() == [1] * 6
+    # As an older configuration spells them.
+    older = read_log(table, baseline="True", actions=("False", "True"), action_features={"False": [0.0], "True": [1.0]})
+    assert next(older.batches()).actions.tolist() == [k % 2 for k in range(6)]
+
+
+def test_an_action_may_be_called_as_a_gap_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", ["action,reward,age", "none,1,3", "NA,0,4"])
+    assert set(read_log(path, baseline="none").actions) == {"none", "NA"}
+
+
+ODD = [
+    "-0.0",
+    "-0",
+    "1e-7",
+    "0.00001",
+    "1e16",
+    "1e23",
+    "123456789012345678.5",
+    "1e400",
+    "2.50",
+    "1E3",
+    "true",
+    "5e-324",
+]
+NUMBERS = st.one_of(
+    st.sampled_from(ODD),
+    st.integers(-(10**40), 10**40).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.sampled_from(['"-0"', '"1e-7"', '"0.0000001"', '"100000000000000000000000"', '"True"', '"a\\u0000"']),
+)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("beside", ["5", "null"])
+@given(written=st.lists(NUMBERS, min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_a_number_is_the_live_label_whatever_stands_beside_it(
+    written: list[str], beside: str, how: dict[str, Any], folder: Path
+) -> None:
+    all_ = [*written, beside]
+    lines = [f'{{"x": {raw}, "action": "{"ab"[k % 2]}", "reward": 1}}' for k, raw in enumerate(all_)]
+    log = read(write(folder / "log.jsonl", lines), **how)
+    np.testing.assert_array_equal(rows(log), live(log, [json.loads(raw) for raw in all_]))
+
+
+@pytest.mark.parametrize("beside", ["5", "null"])
+def test_half_a_character_is_a_bad_row(beside: str, tmp_path: Path) -> None:
+    lines = [f'{{"x": {raw}, "action": "a", "reward": 1}}' for raw in ('"a\\ud800b"', '"\\ud83d\\ude00"', beside)]
+    path = write(tmp_path / "log.jsonl", lines)
+    with pytest.raises(LogError, match="x must be text, but holds half a character"):
+        read(path, **HOWS[1])
+    log = read_log(path, baseline="a", columns=Columns(context=("x",), categorical=("x",)), max_bad=1)
+    assert (log.rows, log.bad.count) == (2, 1)
+
+
+SINGLE = np.array([0.1, 0.7, 0.1, 2.0], dtype=np.float32)
+PANDAS = {
+    "plain": lambda: pd.Series(SINGLE),
+    "nullable": lambda: pd.Series(SINGLE).astype("Float32"),
+    "gap": lambda: pd.Series([*SINGLE[:3], None], dtype="Float32"),
+    "category": lambda: pd.Series(SINGLE).astype("category"),
+    "category with a gap": lambda: pd.Series([*SINGLE[:3], None], dtype=np.float32).astype("category"),
+    "category of nullable": lambda: pd.Series(SINGLE).astype("Float32").astype("category"),
+    "objects": lambda: pd.Series(list(SINGLE), dtype=object),
+}
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("kind", PANDAS)
+def test_single_precision_of_pandas_has_the_digits_that_were_written(kind: str, how: dict[str, Any]) -> None:
+    frame = pd.DataFrame({"x": PANDAS[kind](), "action": ["a", "b"] * 2, "reward": 1.0})
+    log = read(frame, **how)
+    values = [*SINGLE[:3], None if "gap" in kind else SINGLE[3]]
+    np.testing.assert_array_equal(rows(log), live(log, values))
+    np.testing.assert_array_equal(rows(log)[:1], live(log, ["0.1"]))
+
+
+@pytest.mark.parametrize("beside", ["short", '"of two\nlines"', ""])
+def test_a_label_may_be_long_whatever_stands_beside_it(beside: str, tmp_path: Path) -> None:
+    long = "z" * 200_000
+    path = write(tmp_path / "log.csv", ["action,reward,x", f"a,1,{long}", f"b,0,{beside}"])
+    log = read(path, **HOWS[0])
+    assert (log.rows, log.bad.count) == (2, 0)
+    np.testing.assert_array_equal(rows(log)[:1], live(log, [long]))
+
+
+def test_categories_of_days_are_written_as_days_are() -> None:
+    days = pd.Series(pd.to_datetime(["2026-01-05", "2026-01-06"])).astype("category")
+    log = read(pandas_of(days), **HOWS[1])
+    np.testing.assert_array_equal(rows(log), live(log, list(days)))
+
+
+def test_half_a_character_in_a_pandas_column_is_refused_in_a_sentence() -> None:
+    frame = pd.DataFrame({"action": ["a", "b"], "reward": [0, 1], "x": ["\ud800", "b"]})
+    with pytest.raises(InputError, match="UTF-8"):
+        read_log(frame)

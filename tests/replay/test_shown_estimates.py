@@ -8,14 +8,11 @@ import pytest
 from scipy.stats import chi2
 
 import surefoot
-from surefoot.replay.batch import ArrayLog
-from surefoot.replay.estimators import EvaluatorName, replay
-from surefoot.replay.importance_weighting import ImportanceWeighting, weights
-from surefoot.replay.intervals import Estimate, Moments
-from surefoot.replay.rare_rewards import RareSum, reaches
-from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.replay.replay_text import verdict_of
+from surefoot.replay.estimates import Estimate, ImportanceWeighting, Moments, RareSum, reaches, weights
+from surefoot.replay.evaluation import EvaluatorName, ReplayOutcome, replay
+from surefoot.replay.log import ArrayLog
 from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.verdict import verdict_of
 from surefoot.simulation.policy_specs import Problem, Spec
 from tests.replay.logs import linear_log
 from tests.replay.test_coverage import decisions
@@ -132,8 +129,8 @@ def test_an_alarm_is_shown_with_its_round_and_what_followed(evaluator: Evaluator
     log, declared = contradicted()
 
     def own(problem: Problem) -> surefoot.SafeLUCB:
-        told: dict[str, Any] = dict(problem.settings(ridge=1.0, delta=0.001))
-        return surefoot.SafeLUCB(dim=problem.dim, alpha=0.3, **told)
+        settings: dict[str, Any] = dict(problem.settings(ridge=1.0, delta=0.001))
+        return surefoot.SafeLUCB(dim=problem.dim, alpha=0.3, **settings)
 
     specs: list[Spec | Spec] = [Spec("SafeLUCB", alpha=0.3, ridge=1.0), Spec(own, alpha=0.3)]
     compiled, played = replay(log, specs, declared=declared, evaluator=evaluator)

@@ -6,11 +6,11 @@ from tempfile import TemporaryDirectory
 
 from surefoot.audit import audit
 from surefoot.paper.report import write_report
-from surefoot.replay.batch import BadRows
-from surefoot.replay.estimators import replay
-from surefoot.replay.replay_report import report_html
+from surefoot.replay.evaluation import replay
+from surefoot.replay.log import BadRows
+from surefoot.replay.report import report_html
 from surefoot.reports.audit_page import as_html
-from surefoot.reports.plan_page import plan_html
+from surefoot.reports.plan import plan_html
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rollout_plan import Plan, plan
 from tests.experiment.honest import played, safe

@@ -85,13 +85,13 @@ def test_what_is_very_long_is_folded() -> None:
 
 
 def test_settings_are_a_table_in_words_and_not_what_python_calls_them() -> None:
-    told = {
+    settings = {
         "reward_range": (0.0, 1.0),
         "known": True,
         "ridge": None,
         "parts": [{"name": "clicks", "world": {"dim": 4}, "alpha": None}, {"policy": "CLUCB", "alphas": [0.1, 0.2]}],
     }
-    text = settings_table(told)
+    text = settings_table(settings)
     for python in ("None", "True", "{", "[", "(", "'"):
         assert python not in text
     rows = re.findall(r'<th scope="row" class="depth-(\d)">(.*?)</th><td>(.*?)</td>', text)

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from surefoot.reports.figures import FLOOR, LINES, legend_below
-from surefoot.reports.plan_figure import plan_figure
-from surefoot.reports.plan_page import plan_html
+from surefoot.reports.plan import plan_figure, plan_html
 from surefoot.simulation.rollout_plan import plan
 
 
@@ -54,15 +53,15 @@ def test_the_legend_has_room_for_every_pattern_of_lines() -> None:
 
 
 def test_click_plot_shows_when_the_learner_is_free_and_when_enough_rewards_have_come() -> None:
-    told = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "lift": 0.5, "per_day": 2_000, "days": 4}
-    found = plan(**told, alphas=[0.001, 0.3], runs=4, policies=["safe"], clicks=True)  # type: ignore[arg-type]
+    settings = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "lift": 0.5, "per_day": 2_000, "days": 4}
+    found = plan(**settings, alphas=[0.001, 0.3], runs=4, policies=["safe"], clicks=True)  # type: ignore[arg-type]
     axes = Figure().subplots()
     plan_figure(found, axes)
     far, near = found.answers
     marks = {line.get_label(): float(np.asarray(line.get_xdata())[0]) for line in axes.get_lines()}
     assert far.needed_day > 3 * found.days  # too far away to be drawn
     assert (marks["enough rewards"], marks["free (median)"]) == (near.needed_day, near.free_day)
-    plain = plan(**told, alphas=[0.3], runs=4, policies=["safe"])  # type: ignore[arg-type]
+    plain = plan(**settings, alphas=[0.3], runs=4, policies=["safe"])  # type: ignore[arg-type]
     axes = Figure().subplots()
     plan_figure(plain, axes)
     assert "enough rewards" not in {line.get_label() for line in axes.get_lines()}

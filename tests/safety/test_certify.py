@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import surefoot
 from surefoot.arrays import Matrix
 from surefoot.linear.ridge import sized
-from surefoot.safety.facts_gate import GATES
+from surefoot.safety.gates import GATES
 
 SEEDS = st.integers(min_value=0, max_value=2**32 - 1)
 RADII = ("paper", "logdet", "amm", "residual")

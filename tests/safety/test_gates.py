@@ -13,8 +13,8 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import snapshot
 from surefoot.linear.ridge import Ridge, sized
 from surefoot.safety.check import check
+from surefoot.safety.gates import known_proof, question_of, unknown_proof
 from surefoot.safety.ledger import Ledger
-from surefoot.safety.paper_gates import known_proof, question_of, unknown_proof
 from tests.linear.scoring import settings_with
 
 DIGITS = 50

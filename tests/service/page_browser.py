@@ -46,22 +46,22 @@ class Tab:
     """One tab; everything it complains of is kept in `complaints`."""
 
     def __init__(self, connection: ClientConnection) -> None:
-        self._connection, self._number = connection, 0
+        self.connection, self.number = connection, 0
         self.complaints: list[str] = []
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """One command of the protocol, and its result."""
-        self._number += 1
-        self._connection.send(json.dumps({"id": self._number, "method": method, "params": params}))
+        self.number += 1
+        self.connection.send(json.dumps({"id": self.number, "method": method, "params": params}))
         while True:
-            message = json.loads(self._connection.recv(timeout=60))
-            if message.get("id") == self._number:
+            message = json.loads(self.connection.recv(timeout=60))
+            if message.get("id") == self.number:
                 assert "error" not in message, message["error"]
                 result: dict[str, Any] = message["result"]
                 return result
-            self._hear(message)
+            self.hear(message)
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
@@ -114,7 +114,7 @@ class Tab:
         found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         file.write_bytes(base64.b64decode(found["data"]))
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def hear(self, message: dict[str, Any]) -> None:
         params = message.get("params", {})
         if message.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(str(params["exceptionDetails"]))
@@ -128,17 +128,17 @@ class Browser:
     """Chromium, and the port at which it can be driven."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
 
     @contextmanager
     def tab(self) -> Iterator[Tab]:
         """A new tab, which is closed in the end."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
         with urllib.request.urlopen(request, timeout=30) as answer:
             target = json.load(answer)
         with connect(target["webSocketDebuggerUrl"], max_size=None, proxy=None, ping_interval=None) as connection:
             yield Tab(connection)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/json/close/{target['id']}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/json/close/{target['id']}", timeout=30) as answer:
             answer.read()
 
 

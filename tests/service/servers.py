@@ -60,19 +60,22 @@ def running(settings: Settings, lines: list[bytes] | None = None, clock: Trusted
 class Apart:
     """A server in a process of its own, which can be killed and started again at the same address."""
 
-    def __init__(self, folder: Path, *, environment: dict[str, str] | None = None, **options: Any) -> None:
-        self._environment = os.environ if environment is None else environment
+    def __init__(
+        self, folder: Path, *, environment: dict[str, str] | None = None, program: str = "", **options: Any
+    ) -> None:
+        self.environment = os.environ if environment is None else environment
         self.port, self.log = free_port(), folder / "server.log"
         self.address = f"http://127.0.0.1:{self.port}"
-        self._options = {"database": str(folder / "shop.journal"), "port": self.port, **options}
+        self.options = {"database": str(folder / "shop.journal"), "port": self.port, **options}
         self.process: subprocess.Popen[bytes] | None = None
+        self.program = ["-c", program] if program else ["-m", "surefoot.cli"]
 
     def start(self, *, wait: bool = True) -> None:
-        command = [sys.executable, "-m", "surefoot.cli", "serve"]
-        for name, value in self._options.items():
+        command = [sys.executable, *self.program, "serve"]
+        for name, value in self.options.items():
             command += [f"--{name}", str(value)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stderr=log, env={**self._environment, "PYTHONWARNINGS": "ignore"})
+            self.process = subprocess.Popen(command, stderr=log, env={**self.environment, "PYTHONWARNINGS": "ignore"})
         if wait:
             await_ready(self.address)
 

@@ -18,11 +18,12 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from surefoot.experiment import Experiment
+from surefoot.experiment.configuration import Configuration
+from surefoot.linear.encoding import Encoder, NumericColumn
 from surefoot.service import registry
 from surefoot.service.beliefs import Beliefs
-from surefoot.service.connections import Connections
 from surefoot.service.problems import KINDS, ProblemError
-from surefoot.service.server import BUSY
+from surefoot.service.server import BUSY, Connections
 from surefoot.service.settings import Limits, Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.servers import ACTIONS, POLICY, Apart, create, running
@@ -123,8 +124,8 @@ def _flood(connection: socket.socket) -> bytes:
             sent += connection.send(block)
         except BlockingIOError:
             time.sleep(0.01)
-        except OSError:
-            break
+        except OSError:  # it has closed; what it said before may still be there to read
+            sent = 20_000_000
         try:
             found += connection.recv(65536)
         except (BlockingIOError, OSError):
@@ -343,13 +344,22 @@ def test_a_map_that_makes_rows_beyond_the_limit_is_refused_before_they_are_made(
         assert server.megabytes < before + 60
 
 
-def test_others_are_served_while_large_rows_are_made(server: Abused) -> None:
-    with httpx.Client(base_url=server.address, timeout=60, trust_env=False) as client:
+WIDE = {
+    "actions": [{"id": str(n), "features": [0.1] * 9} for n in range(1000)],
+    "feature_map": {"kind": "interactions", "context_dim": 98, "context_bound": 10.0},
+}
+
+
+def test_others_are_served_while_large_rows_are_made(tmp_path: Path) -> None:
+    config = tmp_path / "service.toml"
+    config.write_text("[limits]\nbody_bytes = 30_000_000\n")
+    with (
+        Abused(tmp_path, config=config) as server,
+        httpx.Client(base_url=server.address, timeout=60, trust_env=False) as client,
+    ):
         settings = {**POLICY, "dim": 990, "feature_bound": 200.0}
         assert client.post("/v1/experiments", json={"name": "wide", "settings": settings}).status_code == 201
-        actions = [{"id": str(n), "features": [0.1] * 9} for n in range(1000)]
-        body = {"kind": "interactions", "context_dim": 98, "context_bound": 10.0}
-        registered = client.post("/v1/experiments/wide/catalogues", json={"actions": actions, "feature_map": body})
+        registered = client.post("/v1/experiments/wide/catalogues", json=WIDE)
         assert registered.json()["dim"] == 990
         asked = {"catalogue": registered.json()["catalogue"], "context_features": [0.1] * 98}
         with ThreadPoolExecutor(4) as pool:
@@ -361,6 +371,38 @@ def test_others_are_served_while_large_rows_are_made(server: Abused) -> None:
                 probes.append(time.monotonic() - began)
         assert {one.result().status_code for one in wide} == {201}
         assert max(probes) < QUICK
+
+
+def test_a_small_request_cannot_fill_the_disk(tmp_path: Path) -> None:
+    file = tmp_path / "shop.journal"
+    age = NumericColumn("age", 0.0, 100.0)
+    numbers: Any = {"alpha": 0.1, "delta": 0.01, "noise": 0.5, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 2.0}
+    names = tuple(map(str, range(400)))
+    configuration = Configuration(
+        "CLUCB2", **numbers, baseline_reward=0.3, actions=names, baseline="0", encoder=Encoder((age,))
+    )
+    settings = {**POLICY, "dim": 990, "feature_bound": 200.0}
+    told = Settings(database=str(file), limits=Limits(body_bytes=30_000_000))
+    with running(told) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        for body in (
+            {"name": "wide", "settings": settings},
+            {"name": "configured", "configuration": configuration.to_toml()},
+        ):
+            assert client.post("/v1/experiments", json=body).status_code == 201
+        catalogue = client.post("/v1/experiments/wide/catalogues", json=WIDE).json()["catalogue"]
+    with (
+        running(Settings(database=str(file))) as address,
+        httpx.Client(base_url=address, timeout=60, trust_env=False) as client,
+    ):
+        refused = client.post("/v1/experiments/wide/catalogues", json=WIDE)
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "catalogue")
+        asked = {"catalogue": catalogue, "context_features": [0.1] * 98}
+        before = client.get("/v1/experiments/wide").json()["events"]
+        for name, body in (("wide", asked), ("configured", {"context": {"age": 30}, "baseline": "0"})):
+            refused = client.post(f"/v1/experiments/{name}/decisions", json=body)
+            assert len(refused.request.content) < 640
+            assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "catalogue"), refused.text
+        assert client.get("/v1/experiments/wide").json()["events"] == before
 
 
 def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,8 +442,8 @@ def test_nothing_is_decided_for_callers_that_have_hung_up(tmp_path: Path, monkey
 
     settings = Settings(database=str(tmp_path / "shop.journal"))
     with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
-        create(client)
         monkeypatch.setattr(Experiment, "submit_asks", slow)
+        create(client)
         body = json.dumps({"actions": ACTIONS}).encode()
         with ThreadPoolExecutor(1) as pool:
             patient = pool.submit(client.post, f"{SHOP}/decisions", content=body, headers=JSON)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.servers import ACTIONS, create
+from tests.service.servers import ACTIONS, POLICY, create
 
 SHOP = "/v1/experiments/shop"
 
@@ -211,3 +211,15 @@ def test_metrics_are_prometheus_and_in_base_units(client: httpx.Client) -> None:
     assert 'surefoot_decisions_total{experiment="shop",source="baseline"}' in text
     assert "surefoot_http_request_duration_seconds_bucket" in text
     assert 'surefoot_experiment_pending{experiment="shop"}' in text
+
+
+def test_creating_an_experiment_again_opens_it(client: httpx.Client) -> None:
+    """As an app does that starts again: the same settings are no conflict, whatever its mode is by now."""
+    body = {"name": "again", "mode": "guarded", "settings": POLICY, "reward_unit": "clicks"}
+    assert client.post("/v1/experiments", json=body).status_code == 201
+    client.put("/v1/experiments/again/mode", json={"mode": "paused", "reason": "a look"}).raise_for_status()
+    again = client.post("/v1/experiments", json=body)
+    assert (again.status_code, again.json()["mode"], again.json()["events"]) == (200, "paused", 2)
+    other = client.post("/v1/experiments", json=body | {"reward_unit": "EUR"})
+    assert (other.status_code, other.json()["type"]) == (409, "/problems/experiment-exists")
+    assert "reward_unit differ" in other.json()["detail"]

@@ -70,7 +70,7 @@ def test_a_reward_that_nobody_can_compute_with_is_refused(client: httpx.Client) 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"name": "shop"}, "experiment-exists"),
+        ({"name": "shop", "settings": {**POLICY, "alpha": 0.2}}, "experiment-exists"),
         ({"name": "a/b"}, "malformed"),
         ({"policy": "Oracle"}, "malformed"),
         ({"settings": {**POLICY, "alpha": 2}}, "invalid"),

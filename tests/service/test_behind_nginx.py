@@ -19,7 +19,7 @@ import pytest
 from surefoot.audit import audit, audit_journal
 from surefoot.client import Client
 from surefoot.journal import open_journal
-from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.servers import PostgresServer, new_database
 from tests.service.servers import await_ready, create, free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
@@ -104,47 +104,46 @@ class Installation:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Installation]:
+def shop(tmp_path: Path, server: PostgresServer) -> Iterator[Installation]:
     nginx = os.environ.get("NGINX_PATH") or shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(nginx).exists():
         pytest.skip(HOW)
-    with running_server() as postgres:
-        found = Installation(tmp_path, postgres)
-        key = [
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            str(tmp_path / "key.pem"),
-            "-out",
-            str(tmp_path / "cert.pem"),
-        ]
-        subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-        subprocess.run(["openssl", "req", "-x509", *key, *subject, "-days", "2"], check=True, capture_output=True)
-        places = "".join(
-            f"{kind}_temp_path {tmp_path}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        config = f"daemon off;\npid {tmp_path}/nginx.pid;\nerror_log {tmp_path}/nginx.log;\nevents {{}}\n"
-        config += f"http {{\naccess_log off;\n{places}{found.here(block('nginx'))}}}\n"
-        (tmp_path / "nginx.conf").write_text(config)
-        for number in (1, 2):
-            found.surefoot(f"surefoot config check --config /etc/surefoot/{number}.toml")
-            found.start(number)
-        proxy = subprocess.Popen([nginx, "-e", str(tmp_path / "nginx.log"), "-c", str(tmp_path / "nginx.conf")])
-        try:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                try:
-                    httpx.get(f"{found.url}/readyz", verify=False, trust_env=False).raise_for_status()
-                    break
-                except httpx.HTTPError:
-                    time.sleep(0.1)
-            yield found
-        finally:
-            proxy.terminate()
-            proxy.wait(30)
-            for number in list(found.running):
-                found.stop(number)
+    found = Installation(tmp_path, server)
+    key = [
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        str(tmp_path / "key.pem"),
+        "-out",
+        str(tmp_path / "cert.pem"),
+    ]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(["openssl", "req", "-x509", *key, *subject, "-days", "2"], check=True, capture_output=True)
+    places = "".join(
+        f"{kind}_temp_path {tmp_path}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    config = f"daemon off;\npid {tmp_path}/nginx.pid;\nerror_log {tmp_path}/nginx.log;\nevents {{}}\n"
+    config += f"http {{\naccess_log off;\n{places}{found.here(block('nginx'))}}}\n"
+    (tmp_path / "nginx.conf").write_text(config)
+    for number in (1, 2):
+        found.surefoot(f"surefoot config check --config /etc/surefoot/{number}.toml")
+        found.start(number)
+    proxy = subprocess.Popen([nginx, "-e", str(tmp_path / "nginx.log"), "-c", str(tmp_path / "nginx.conf")])
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                httpx.get(f"{found.url}/readyz", verify=False, trust_env=False).raise_for_status()
+                break
+            except httpx.HTTPError:
+                time.sleep(0.1)
+        yield found
+    finally:
+        proxy.terminate()
+        proxy.wait(30)
+        for number in list(found.running):
+            found.stop(number)
 
 
 def client_of(shop: Installation) -> Client:

@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -18,8 +20,10 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
+from surefoot.service.demo_llm import bill, judged_answers
 from surefoot.service.demo_server import run
 from surefoot.service.demo_shop import CHOICES, Choice
+from tests.service.page_browser import browser
 
 COMMAND = [sys.executable, "-m", "surefoot.cli", "demo"]
 
@@ -34,6 +38,17 @@ def demo(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]",
         finally:
             if process.poll() is None:
                 process.kill()
+
+
+def status_of(address: str, name: str) -> Any:
+    return httpx.get(f"{address}/v1/experiments/{name}", timeout=60).json()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def address_of(process: "subprocess.Popen[str]") -> str:
@@ -88,6 +103,52 @@ def test_what_the_demo_declares_is_true_of_its_shop(choice: Choice) -> None:
         chances = [choice.chance(action, visitor=visitor) for action in range(len(rows))]
         np.testing.assert_allclose(rows @ theta, chances)
         assert low <= min(chances) <= max(chances) <= high
+
+
+def test_the_bill_falls_above_its_floor(tmp_path: Path) -> None:
+    said = r"mistral-large: ([\d,]+) decisions, \$([\d.]+) of \$[\d.]+ saved \((\d+)%\), quality ([\d.]+)%"
+    with demo(tmp_path, "llm", "--rate", "200") as (process, address), browser() as chromium, chromium.tab() as tab:
+        assert process.stdout is not None
+        lines = iter(process.stdout)
+        while True:
+            found = re.search(said, next(lines))
+            if found and float(found[2]) > 0.0:
+                break
+        assert float(found[4]) > 95.0
+        status = status_of(address, "mistral-large")
+        tab.open(f"{address}/#/mistral-large")
+        tab.wait("document.getElementById('tiles').innerText.includes(\"of today's bill\")")
+        tiles = tab.run("document.getElementById('tiles').innerText")
+        saved = re.search(r"Saved so far\n\$([\d.]+)\n(\d+)% of today's bill", tiles)
+        kept = re.search(r"Of quality kept\n([\d.]+)%\nthe floor is 95%; proved to be ([\d.]+) above it", tiles)
+        assert saved, tiles
+        assert kept, tiles
+        assert float(saved[1]) > 0.0
+        assert float(kept[1]) > 90.0  # an estimate
+        assert tab.complaints == []
+        process.send_signal(signal.SIGINT)
+        assert "Ended after" in "".join(lines)
+        assert process.wait(60) == 0
+    assert (status["reward_unit"], status["lift"]["metric"]) == ("USD", "cost")
+    assert status["guard"]["metrics"]["cost"]["learner_mean"] < status["guard"]["metrics"]["cost"]["baseline_mean"] / 9
+    assert 0.0 < status["guard"]["metrics"]["quality"]["learner_mean"] <= 1.0
+
+
+def test_what_the_bill_declares_is_true_of_its_answers() -> None:
+    answers = judged_answers()
+    assert answers.scores.shape == answers.dollars.shape == (3609, 3)
+    assert answers.scores.min() >= 0.0
+    assert answers.scores.max() <= 1.0
+    assert answers.dollars.min() >= 0.0
+    world = bill()
+    assert sorted(world.visitors(np.random.default_rng(1))) == list(range(3609))
+    assert {choice.experiment(window=1.0)["actions"][1] for choice in world.choices} < set(answers.models)
+
+
+def test_a_bill_without_its_answers_names_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'surefoot\[bill\]'"):
+        bill()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,9 +1,13 @@
 """Experiments as flags: OpenFeature's own provider against a real server, bulk polls, and a rollout's gate."""
 
+import asyncio
 import json
+import os
+import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
 from typer.testing import CliRunner
 
 from surefoot.cli.commands import app
+from surefoot.service.routes.decisions import Handlers
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.servers import create, running
@@ -63,6 +68,31 @@ def details(flags: OpenFeatureClient, user: str) -> FlagEvaluationDetails[bool]:
 
 def events(server: httpx.Client, name: str = "new-checkout") -> int:
     return int(server.get(f"/v1/experiments/{name}").json()["events"])
+
+
+def test_the_first_page_of_the_documentation(tmp_path: Path) -> None:
+    """Every command and program of it up to the first reward, but for pip and the port."""
+    page = (Path(__file__).parents[2] / "docs" / "openfeature.md").read_text()
+    make, reward = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    pip, create, serve = make.replace("\\\n", "").splitlines()
+    assert (pip.partition("  ")[0], serve) == ("pip install '.[service]' openfeature-provider-ofrep", "surefoot serve")
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def run(command: list[str], **more: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, env=environment | more, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run(["bash", "-ec", create])
+    with running(Settings(database=str(tmp_path / "surefoot.journal"))) as address:
+        value, variant, decision_id = run(
+            [sys.executable, "-c", program.replace("http://localhost:8080", address)]
+        ).split()
+        assert (value, variant) in (("False", "baseline"), ("True", "proposal"))
+        command = reward.replace("localhost:8080", address)
+        receipt = json.loads(run(["bash", "-ec", command], DECISION_ID=decision_id))
+        assert (receipt["decision_id"], receipt.get("refused")) == (decision_id, None)
 
 
 def test_a_user_keeps_the_side_of_its_coin(flags: OpenFeatureClient) -> None:
@@ -183,21 +213,105 @@ def test_the_gate_is_what_the_guard_allows(server: httpx.Client) -> None:
     assert server.get("/v1/experiments/nobody/gate", params={"share": 0.25}).status_code == 404
 
 
-def test_the_rollout_of_the_examples_asks_the_gate(server: httpx.Client) -> None:
+def test_a_poll_decides_for_all_flags_at_once(server: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide, waiting = Handlers.decide, asyncio.Barrier(3)
+
+    async def together(self: Handlers, *args: Any) -> Any:
+        await asyncio.wait_for(waiting.wait(), 20)
+        return await decide(self, *args)
+
+    monkeypatch.setattr(Handlers, "decide", together)
+    poll = server.post(FLAGS, json={"context": {"targetingKey": "newcomer"}})
+    assert [one["key"] for one in poll.json()["flags"]] == ["greeting", "new-checkout", "shadow"]
+
+
+def test_a_tag_is_one_of_those_that_are_known(server: httpx.Client) -> None:
+    body = {"context": {"targetingKey": "tagged"}}
+    tag = server.post(FLAGS, json=body).headers["ETag"]
+    for known, status in ((f'"other", W/{tag}', 304), (f'{tag},"other"', 304), (f"x{tag}x", 200), (tag[1:-1], 200)):
+        assert server.post(FLAGS, json=body, headers={"If-None-Match": known}).status_code == status, known
+
+
+def measured(metric: Any, gate: Any) -> str:
+    """What Argo Rollouts makes of a measurement, if both of its conditions name a field."""
+    failed, succeeded = (
+        gate[metric[name].removeprefix("result.")] for name in ("failureCondition", "successCondition")
+    )
+    return "failed" if failed else "successful" if succeeded else "inconclusive"
+
+
+def test_the_rollout_of_the_examples_asks_the_gate_before_every_step(server: httpx.Client) -> None:
     template, rollout = yaml.safe_load_all((EXAMPLES / "argo_rollouts.yaml").read_text())
     (metric,) = template["spec"]["metrics"]
-    web = metric["provider"]["web"]
-    assert (web["jsonPath"], metric["successCondition"]) == ("{$.is_open}", "result == true")
+    web, found = metric["provider"]["web"], set[str]()
     assert {arg["name"] for arg in template["spec"]["args"]} == {"share", "token"}
+    # It is measured until the gate is open, and never fails for being closed.
+    assert (web["jsonPath"], metric["consecutiveSuccessLimit"]) == ("{$}", 1)
+    assert not metric.keys() & {"count", "failureLimit"}
+    assert metric["inconclusiveLimit"] * 10 == 7 * 24 * 60
     steps = rollout["spec"]["strategy"]["canary"]["steps"]
-    asked = [step["analysis"] for step in steps if "analysis" in step]
-    assert [step["setWeight"] / 100 for step in steps if "setWeight" in step][1:] == [
-        float(one["args"][0]["value"]) for one in asked
-    ]
-    for one in asked:
-        assert one["templates"] == [{"templateName": template["metadata"]["name"]}]
-        url = web["url"].replace("{{args.share}}", one["args"][0]["value"]).replace("checkout", "new-checkout")
-        assert server.get(url.removeprefix("http://surefoot:8080")).json()["is_open"] in (True, False)
+    weights = [step["setWeight"] for step in steps if "setWeight" in step] + [95]  # after the last step it is 100
+    assert len(steps) == 2 * len(weights) - 1
+    for weight, step in zip(weights, steps[::2], strict=True):
+        assert step["analysis"]["templates"] == [{"templateName": template["metadata"]["name"]}]
+        (share,) = step["analysis"]["args"]
+        assert (share["name"], float(share["value"])) == ("share", weight / 100)
+        url = web["url"].replace("{{args.share}}", share["value"]).replace("checkout", "new-checkout")
+        found.add(measured(metric, server.get(url.removeprefix("http://surefoot:8080")).json()))
+    assert found == {"successful", "inconclusive"}
+
+
+def test_a_gate_fails_once_the_proposal_is_shown_to_do_worse(server: httpx.Client) -> None:
+    create(server, "worse", policy="Guard", settings={"alpha": 0.5, "delta": 0.2}, actions=[1, 2])
+    template, _ = yaml.safe_load_all((EXAMPLES / "argo_rollouts.yaml").read_text())
+    metric, path = template["spec"]["metrics"][0], "/v1/experiments/worse"
+    for _ in range(10):
+        batch = server.post(f"{path}/decision-batches", json={"decisions": [{}] * 100}).json()["results"]
+        rewards = [
+            {"decision_id": one["decision"]["decision_id"], "value": float(one["decision"]["action"] == 1)}
+            for one in batch
+        ]
+        server.post(f"{path}/reward-batches", json={"rewards": rewards})
+        gate = server.get(f"{path}/gate", params={"share": 0.99}).json()
+        if gate["is_costing"]:
+            break
+        assert measured(metric, gate) == "inconclusive"
+    assert measured(metric, gate) == "failed"
+
+
+ARGO = """
+import type {{ IAnalysisTemplate }} from '@kubernetes-models/argo-rollouts/argoproj.io/v1alpha1/AnalysisTemplate';
+import type {{ IRollout }} from '@kubernetes-models/argo-rollouts/argoproj.io/v1alpha1/Rollout';
+import {{ AnalysisTemplate }} from '@kubernetes-models/argo-rollouts/argoproj.io/v1alpha1/AnalysisTemplate';
+import {{ Rollout }} from '@kubernetes-models/argo-rollouts/argoproj.io/v1alpha1/Rollout';
+const template: IAnalysisTemplate = {};
+const rollout: IRollout = {};
+new AnalysisTemplate(template).validate();
+new Rollout(rollout).validate();
+console.log('valid');
+"""
+ARGO_PACKAGES = ("@kubernetes-models/argo-rollouts@2.0.0", "typescript@5.9.3")
+
+
+def checked(folder: Path, template: Any, rollout: Any) -> str:
+    """What the types of Argo Rollouts say, which know every field, and their schemas."""
+    (folder / "rollout.mts").write_text(ARGO.format(json.dumps(template), json.dumps(rollout)))
+    compiler = str(folder / "node_modules" / ".bin" / "tsc")
+    types = [compiler, "--module", "nodenext", "--strict", str(folder / "rollout.mts")]
+    done = subprocess.run(types, capture_output=True, text=True)
+    return done.stdout or subprocess.run(["node", folder / "rollout.mjs"], capture_output=True, text=True).stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("npm") is None, reason="Node is not installed: apt-get install nodejs npm")
+def test_the_rollout_of_the_examples_is_one_of_argo_rollouts(tmp_path: Path) -> None:
+    install = ["npm", "install", "--silent", "--prefix", str(tmp_path), *ARGO_PACKAGES]
+    subprocess.run(install, check=True, capture_output=True)
+    template, rollout = yaml.safe_load_all((EXAMPLES / "argo_rollouts.yaml").read_text())
+    assert checked(tmp_path, template, rollout) == "valid\n"
+    metric = template["spec"]["metrics"][0]
+    metric["successCriterion"] = metric.pop("successCondition")
+    assert "successCriterion" in checked(tmp_path, template, rollout)
 
 
 def test_a_token_for_other_experiments_sees_no_flag(tmp_path: Path) -> None:

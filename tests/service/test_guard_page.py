@@ -29,6 +29,9 @@ def models(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         create(client)
         create(client, "models", policy="Guard", settings={"delta": 0.2, "metrics": METRICS})
         play(client, 150)
+        saving = {"delta": 0.2, "goal": "save", "metrics": METRICS}
+        create(client, "bill", policy="Guard", settings=saving, reward_unit="USD")
+        play(client, 300, "bill")
         yield client
 
 
@@ -42,14 +45,14 @@ def tab(chrome: Browser, models: httpx.Client) -> Iterator[Tab]:
         assert found.complaints == []
 
 
-def play(client: httpx.Client, rounds: int) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def play(client: httpx.Client, rounds: int, name: str = "models") -> dict[str, Any]:
+    path, made = f"/v1/experiments/{name}", dict[str, Any]()
     for n in range(rounds):
         proposal = "big" if n % 3 == 0 else {"model": "small"}
-        made = client.post(f"{PATH}/decisions", json={"baseline": "big", "proposal": proposal}).json()
+        made = client.post(f"{path}/decisions", json={"baseline": "big", "proposal": proposal}).json()
         is_learner = made["source"] == "learner"
         value = {"quality": 0.9 if is_learner else 0.6, "cost": 0.4 if is_learner else 0.8}
-        client.post(f"{PATH}/decisions/{made['decision_id']}/reward", json={"value": value}).raise_for_status()
+        client.post(f"{path}/decisions/{made['decision_id']}/reward", json={"value": value}).raise_for_status()
     return made
 
 
@@ -58,7 +61,7 @@ def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, mode
     for word in ("quality is at least 70% of the baseline's", "cost is at most 140% of the baseline's", "80% certain"):
         assert word in tab.run(VERDICT)
     for word in (
-        "Share of the learner",
+        "Share of the next decisions",
         "Proved safe up to",
         "quality left to spend",
         "What each metric says",
@@ -68,13 +71,12 @@ def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, mode
     assert "Proposal less baseline, per proposal: " in text
     tiles, low = tab.run("document.getElementById('tiles').innerText"), summary["lift"]["low"]
     card = tab.run("document.querySelector('.card[aria-current]').innerText")
-    shown = (
-        re.search(r"Lift of quality\n(\S+) to \S+\nProposal less baseline, per proposal, 95% sure", tiles),
-        re.search(r"lift (\S+) to ", card),
-    )
-    assert [float(found[1].replace("−", "-")) for found in shown if found] == [
-        pytest.approx(low, rel=0.02)
-    ] * 2  # as they are rounded
+    shown = re.search(r"Lift of quality\n(\S+) to \S+\nProposal less baseline, per proposal, 95% sure", tiles)
+    assert shown is not None
+    assert float(shown[1].replace("−", "-")) == pytest.approx(low, rel=0.02)  # as it is rounded
+    proof = summary["proof"]
+    pays = "not known yet if it pays" if proof is None else "it pays" if proof["lift"]["low"] > 0 else "it does not pay"
+    assert pays in card
     assert f"{summary['learner_rounds']} the learner's, {summary['baseline_rounds']} the baseline's" in text
     share = summary["learner_rounds"] / summary["guard"]["differing_rounds"]
     assert f"since the start, {share:.0%} of where both differ" in tiles
@@ -91,6 +93,36 @@ def test_a_decision_shows_what_was_played_and_what_it_rested_on(tab: Tab) -> Non
     assert "big" in shown or '{"model":"small"}' in shown
     for word in ("Share of the proposal", "Proved safe up to", "Probability of what was played", "Margin"):
         assert word in shown
+
+
+def test_a_page_with_a_cost_speaks_of_money(tab: Tab, models: httpx.Client) -> None:
+    tab.run("location.hash = '#/bill'")
+    tab.wait("document.getElementById('name').textContent === 'bill'")
+    tab.wait("document.getElementById('tiles').innerText.includes('in 1,000 decisions')")
+    status = models.get("/v1/experiments/bill").json()
+    cost = status["guard"]["metrics"]["cost"]
+    saved = (cost["baseline_mean"] - cost["learner_mean"]) * status["learner_rounds"]
+    assert saved > 1.0
+    tiles = tab.run("document.getElementById('tiles').innerText")
+    assert (
+        f"Saved so far\n${saved:,.2f}\n{saved / (cost['baseline_mean'] * status['rounds']):.0%} of today's bill"
+        in tiles
+    )
+    assert f"; ${1000 * saved / status['rounds']:,.2f} in 1,000 decisions" in tiles  # a minute says nothing of a day
+    kept = 1 + status["guard"]["metrics"]["quality"]["lift"] * status["learner_rounds"] / status["rounds"]
+    assert f"Of quality kept\n{int(100 * kept)}" in tiles
+    assert "the floor is 70%; proved to be" in tiles
+    assert re.search(
+        r"a proposal has .*\$\d.* (less|more) cost and .* quality than today's choice",
+        tab.run("document.getElementById('answer').innerText"),
+    )
+    risk = tab.run("document.getElementById('risk').innerText")
+    assert "At most 40% more cost (and $9.00) and 30% less quality than today's choice" in risk
+    spent = r"Cost: at most \$[\d.]+ more so far, 40% and the \$9\.00 granted\. Of that, at worst \$[\d.]+ is spent"
+    assert re.search(spent, risk)
+    assert re.search(
+        r"cost left to spend\s*(limits the share\s*)?\$", tab.run("document.getElementById('legend').innerText")
+    )
 
 
 def test_the_share_grows_without_reloading_and_can_be_looked_back_at(tab: Tab, models: httpx.Client) -> None:

@@ -247,6 +247,7 @@ def test_assumptions_alarms_and_metrics_speak_of_the_guard(guards: httpx.Client)
     assert any("outside of the declared bounds" in alarm["text"] for alarm in alarms)
     page = guards.get("/metrics").text
     assert 'surefoot_guard_share{experiment="models"}' in page
+    assert 'surefoot_guard_differing_share{experiment="models"}' in page
     assert 'surefoot_guard_bank{experiment="several",metric="cost"}' in page
 
 

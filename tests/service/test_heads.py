@@ -24,10 +24,11 @@ from surefoot.client import AsyncClient, Client
 from surefoot.errors import ConfigError, ReceiptError
 from surefoot.journal import Head, open_journal
 from surefoot.journal.events import JOURNAL
-from surefoot.journal.signatures import PublicKey
+from surefoot.journal.signatures import PublicKey, SigningKey
 from surefoot.service.logs import JsonFormatter
 from surefoot.service.settings import Settings
 from tests.service.servers import ACTIONS, POLICY, create, running
+from tests.sharing.edges import new_keys
 
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
 GUARD = {"alpha": 0.1, "delta": 0.05}
@@ -216,6 +217,25 @@ def test_heads_leave_the_journal_signed(database: str, tmp_path: Path, key: Path
         forged = ExpectedHead("shop", found[0].number, "00" * 32, found[0].time, found[0].signature)
         assert [one.what for one in audit_journal(journal, expect=[forged], keys=[public]).findings] == ["signature"]
         assert "signature" not in audit_journal(journal, expect=found, keys=[public]).findings.counts
+
+
+def test_heads_of_a_key_that_was_changed_are_checked_with_both(database: str, tmp_path: Path) -> None:
+    heads = tmp_path / "heads.jsonl"
+    for name in ("old", "new"):
+        new_keys(tmp_path, name)
+        key = tmp_path / f"{name}.key"
+        settings = Settings(database=database, heads=str(heads), signing_key=str(key))
+        with running(settings) as address, httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+            create(client, name)
+            assert client.get(f"/v1/experiments/{name}/head").json()["key"] == SigningKey(key).name
+    old, new = (PublicKey(tmp_path / f"{name}.pub") for name in ("old", "new"))
+    kept = read_expected(heads)
+    assert {one.key for one in kept} == {old.name, new.name}
+    with open_journal(database, read_only=True) as journal:
+        assert audit_journal(journal, expect=kept, keys=[old, new]).is_clean
+        findings = [*audit_journal(journal, expect=kept, keys=[new]).findings]
+    assert len(findings) == sum(one.key == old.name for one in kept) > 0
+    assert all(f"names the key {old.name}, which is not among these" in one.text for one in findings)
 
 
 def test_heads_are_tried_again_whatever_their_address_answers(database: str, lines: list[str]) -> None:

@@ -5,7 +5,7 @@ import resource
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from surefoot.service.health import HealthMonitor
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 from tests.journal.failing_flush import failing_flush
-from tests.journal.servers import new_database, running_server
 from tests.journal.test_postgres import ADMITTING_ALL, REFUSING_ALL
 from tests.journal.test_probe import Store
 from tests.service.servers import ACTIONS, Apart, create, running
@@ -96,20 +95,20 @@ def test_a_full_disk_is_not_ready_until_there_is_room(tmp_path: Path) -> None:
         assert decide(client, "during") in (200, 201)
 
 
-def test_what_postgresql_refuses_of_events_alone_is_not_ready_and_heals_and_the_log_stays_json(tmp_path: Path) -> None:
-    with running_server() as postgres:
-        url = new_database(postgres)
-        with apart(tmp_path, database=url) as (server, client), psycopg.connect(url, autocommit=True) as connection:
-            assert decide(client, "before") == 201
-            connection.execute(REFUSING_ALL)
-            assert [decide(client, f"during-{n}") for n in range(3)] == [503] * 3
-            until(lambda: status(client) == (503, "unwritable"))
-            connection.execute(ADMITTING_ALL)
-            until(lambda: status(client) == (200, "ready"))
-            assert [decide(client, f"after-{n}") for n in range(20)] == [201] * 20
-            assert client.get(SHOP).json()["rounds"] == 21
-            assert server.stop() == 0
-            lines = server.log.read_text().splitlines()
+def test_what_postgresql_refuses_of_events_alone_is_not_ready_and_heals_and_the_log_stays_json(
+    tmp_path: Path, url: str
+) -> None:
+    with apart(tmp_path, database=url) as (server, client), psycopg.connect(url, autocommit=True) as connection:
+        assert decide(client, "before") == 201
+        connection.execute(REFUSING_ALL)
+        assert [decide(client, f"during-{n}") for n in range(3)] == [503] * 3
+        until(lambda: status(client) == (503, "unwritable"))
+        connection.execute(ADMITTING_ALL)
+        until(lambda: status(client) == (200, "ready"))
+        assert [decide(client, f"after-{n}") for n in range(20)] == [201] * 20
+        assert client.get(SHOP).json()["rounds"] == 21
+        assert server.stop() == 0
+        lines = server.log.read_text().splitlines()
     assert {"error", "info"} <= {json.loads(line)["level"] for line in lines}
     assert not [line for line in lines if "user=" in line]
 
@@ -197,12 +196,12 @@ def test_the_reason_of_a_damage_names_no_folder_of_the_server(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_readiness_counts_an_experiment_that_is_damaged_wherever_it_stands(tmp_path: Path, kind: str) -> None:
+def test_readiness_counts_an_experiment_that_is_damaged_wherever_it_stands(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
     """The second of two: one that refuses events while the server runs, and then one with an edited event."""
     with ExitStack() as stack:
-        path = str(tmp_path / "shop.db")
-        if kind == "postgres":
-            path = new_database(stack.enter_context(running_server()))
+        path = str(tmp_path / "shop.db") if kind == "sqlite" else str(request.getfixturevalue("url"))
         store = Store(kind, path)
         store.journal.close()  # three experiments that no server can read
         address = stack.enter_context(running(Settings(database=path)))
@@ -257,6 +256,30 @@ def test_a_clock_that_jumps_closes_no_window_and_stamps_nothing(tmp_path: Path) 
         assert decide(client, "c") == 201
     with open_journal(tmp_path / "shop.journal") as journal:
         assert all(abs(event.time - time.time()) < 120.0 for event in journal.read("shop"))
+
+
+def test_a_start_with_a_clock_that_is_a_day_ahead_is_noticed_on_sqlite(tmp_path: Path) -> None:
+    settings = Settings(database=str(tmp_path / "shop.journal"))
+
+    def start(name: str) -> tuple[bool, int]:
+        """Whether the clock is believed, and by how many days it is off for the server."""
+        with running(settings) as address, httpx.Client(base_url=address, trust_env=False, timeout=30) as client:
+            create(client, name)
+            found = client.get("/readyz").json()
+            assert gauge(client, "surefoot_clock_trusted") == found["is_clock_trusted"]
+        with open_journal(settings.database, read_only=True) as journal:
+            return found["is_clock_trusted"], round((next(journal.read(name)).time - time.time()) / 86_400.0)
+
+    def set_forward(seconds: float) -> None:
+        """As if the system's clock had been set while no server ran."""
+        with closing(sqlite3.connect(settings.database)) as file, file:
+            assert file.execute("UPDATE clock SET ahead = ahead - ?", (seconds,)).rowcount == 1
+
+    assert start("right") == (True, 0)
+    set_forward(86_400.0)
+    assert start("ahead") == (False, -1)
+    set_forward(-86_400.0)
+    assert start("set-right") == (True, 0)
 
 
 def test_time_goes_on_at_its_pace_while_the_clock_is_wrong() -> None:

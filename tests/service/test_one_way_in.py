@@ -1,5 +1,6 @@
 """A request has one answer, by the fast path and by its route: every example and every bad body, down both."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from surefoot.service.app import create_app
-from surefoot.service.handlers import Handlers
+from surefoot.service import app
+from surefoot.service.app import Service, create_app
 from surefoot.service.routes.route_options import operations
 from surefoot.service.settings import Limits, Settings
 from surefoot.service.tokens import ROLES, TokenFile
@@ -76,20 +77,23 @@ def test_both_ways_give_the_same_answers(tmp_path: Path, monkeypatch: pytest.Mon
     tokens: dict[str, str] = {"nobody": "surefoot_00000000_nobody"}
     file = TokenFile(tmp_path / "tokens")
     tokens |= {role: file.create([role]) for role in ROLES}
-    answers, taken = list[list[tuple[Any, ...]]](), [0]
+    answers, by_route, way_of = list[list[tuple[Any, ...]]](), list[str](), Service._route
 
-    async def by_its_route(*_: object) -> None:
-        taken[0] += 1
+    async def noted(self: Service, scope: Any, *rest: Any) -> None:
+        by_route.append(scope["path"])
+        await way_of(self, scope, *rest)
 
+    monkeypatch.setattr(Service, "_route", noted)
     for way in ("fast", "route"):
         if way == "route":
-            monkeypatch.setattr(Handlers, "quick", by_its_route)
+            by_route.clear()
+            monkeypatch.setattr(app, "PATHS", re.compile("(?!)"))
         database = str(tmp_path / f"{way}.journal")
         limits = Limits(body_bytes=4096)
         settings = Settings(database=database, tokens=str(tmp_path / "tokens"), limits=limits)
         with running(settings) as address:
             answers.append(told(address, tokens))
-    assert taken[0] > 200
+    assert sum(path.endswith(("/decisions", "/reward")) for path in by_route) > 200
     fast, route = answers
     assert len(fast) == len(route)
     for one, other in zip(fast, route, strict=True):

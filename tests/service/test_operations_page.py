@@ -12,7 +12,6 @@ import pytest
 
 import surefoot
 from surefoot.audit import audit
-from tests.journal.servers import new_database, running_server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 ROWS = np.array([[0.6, 0.1], [0.9, 0.3]])
@@ -115,21 +114,19 @@ def test_erasing_archiving_and_deleting_as_the_page_says(desk: Desk) -> None:
         assert journal.names() == []
 
 
-def test_a_move_to_postgresql_as_the_page_says(desk: Desk) -> None:
+def test_a_move_to_postgresql_as_the_page_says(desk: Desk, url: str) -> None:
     (move,) = commands("From SQLite to PostgreSQL")
     desk.play("shop")
-    with running_server() as server:
-        address = new_database(server)
-        command = move.replace("postgresql://surefoot@db/shop", f"'{address}'")
-        with surefoot.open_journal(desk.folder / "shop.journal"):
-            busy = desk.type(command)
-        assert busy.returncode == 2
-        assert "Stop the server that uses it, or ask it over HTTP" in busy.stderr
-        for _ in range(2):  # one that was interrupted is called again
-            assert "Every event was read back and checked" in desk.must(command)
-        with surefoot.open_journal(address, read_only=True) as journal:
-            assert audit(journal, "shop").is_clean
-            assert surefoot.Experiment.open(journal, "shop").status().rounds == 3
+    command = move.replace("postgresql://surefoot@db/shop", f"'{url}'")
+    with surefoot.open_journal(desk.folder / "shop.journal"):
+        busy = desk.type(command)
+    assert busy.returncode == 2
+    assert "Stop the server that uses it, or ask it over HTTP" in busy.stderr
+    for _ in range(2):  # one that was interrupted is called again
+        assert "Every event was read back and checked" in desk.must(command)
+    with surefoot.open_journal(url, read_only=True) as journal:
+        assert audit(journal, "shop").is_clean
+        assert surefoot.Experiment.open(journal, "shop").status().rounds == 3
 
 
 def test_alerts_and_the_dashboard_are_printed(desk: Desk) -> None:

@@ -66,12 +66,12 @@ def test_everything_that_a_manager_asks_for_is_on_the_page(tab: Tab, shop: str) 
     tab.wait("document.querySelectorAll('.belief').length === 8")
     tab.wait("document.querySelectorAll('#assumptions dt').length > 5")
     text = tab.text()
-    for word in ("Does it pay?", "What is at risk?", "clicks less so far, 10% of what today's choice earns"):
+    for word in ("Does it pay?", "What is at risk?", "10% of what today's choice would have earned so far"):
         assert word in text
     why = tab.run("document.getElementById('verdict').textContent")
     assert "of what the baseline would have earned" in why or "Only the baseline has played so far" in why
     for word in (
-        "Margin above the floor",
+        "Guaranteed above the floor",
         "With the learner",
         "Rewards pending",
         "95% sure",
@@ -167,7 +167,7 @@ MEAN = {"learner_mean": 0.9, "baseline_mean": 0.5}
 QUALITY = {"kind": "floor", "alpha": 0.1, "bank": 2.0, "lift_low": -0.1, "lift_high": 0.2, **MEAN}
 COSTS = {"kind": "ceiling", "alpha": 0.3, "bank": 99.0, "lift_low": -0.2, "lift_high": -0.1, **MEAN}
 GUARD = {"metrics": {"cost": COSTS, "quality": QUALITY}}
-NEW: dict[str, Any] = {"restarts": 1, "promise_round": 3}
+SAVES = {"metrics": {"cost": COSTS | {"learner_mean": 0.1}, "quality": QUALITY}}
 STANDING: dict[str, Any] = {
     "rounds": 99,
     "learned": 90,
@@ -175,78 +175,71 @@ STANDING: dict[str, Any] = {
     "events": 500,
     "restarts": 0,
     "promise_round": 1,
+    "proof": None,
 }
 STANDING |= {"is_refuted": False, "mode": "guarded", "debt": 0, "margin": 3, "estimated_baseline": 400, "lift": OPEN}
 
 
-def point(rounds: int, lift: dict[str, Any] = LIFT, **more: Any) -> dict[str, Any]:
-    return STANDING | {"rounds": rounds, "events": 5 * rounds, "time": 1.6e9, "lift": lift} | more
+def proof(lift: dict[str, Any]) -> dict[str, Any]:
+    return {"round": 7, "time": 1.6e9, "lift": lift}
+
+
+PAYS: dict[str, Any] = {"lift": LIFT, "proof": proof(LIFT)}
 
 
 @pytest.mark.parametrize(
-    ("standing", "proved", "answer", "words"),
+    ("standing", "answer", "words"),
     [
-        ({"rounds": 0}, [], "open", "No decisions yet."),
-        ({"learner_rounds": 0}, [], "open", "The learner has not played yet."),
-        ({"lift": None}, [], "open", "This policy has no interval"),
-        ({"is_refuted": True}, [], "no", "The data contradict what was declared."),
-        (
-            {},
-            [],
-            "open",
-            "Not known yet. Now: on average the learner earns between 0.01 less and 0.2 more per decision",
-        ),
-        ({"reward_unit": "clicks"}, [], "open", "between 0.01 clicks less and 0.2 clicks more per decision than"),
-        (
-            {"lift": LIFT, "reward_unit": "EUR"},
-            [],
-            "yes",
-            "earns €0.05 to €0.20 more per decision than today's choice.",
-        ),
-        ({"lift": LIFT, "reward_unit": "clicks"}, [point(7)], "yes", "It pays: proved at decision 7. Now: on average"),
-        ({"lift": LIFT, "reward_unit": "clicks"}, [point(7)], "yes", "earns 0.05 to 0.2 clicks more per decision than"),
-        ({"lift": LIFT}, [point(7)], "yes", "than today's choice. 95% sure, however often you look."),
-        ({"lift": LIFT | {"confidence": 0.99999}}, [], "yes", "99.999% sure"),
+        ({"rounds": 0}, "open", "No decisions yet."),
+        ({"learner_rounds": 0}, "open", "The learner has not played yet."),
+        ({"lift": None}, "open", "This policy has no interval"),
+        ({"is_refuted": True}, "no", "The data contradict what was declared."),
+        ({}, "open", "Not known yet. Now: on average the learner earns 0.01 less to 0.2 more per decision"),
+        ({"reward_unit": "clicks"}, "open", "0.01 clicks less to 0.2 clicks more per decision than"),
+        (PAYS | {"reward_unit": "EUR"}, "yes", "earns €0.05 to €0.20 more per decision than today's choice."),
+        (PAYS | {"reward_unit": "clicks"}, "yes", "It pays: proved at decision 7. Now: on average"),
+        (PAYS | {"reward_unit": "clicks"}, "yes", "earns 0.05 to 0.2 clicks more per decision than"),
+        (PAYS | {"reward_unit": "clicks"}, "yes", "That is 2 to 8 clicks more in the"),
+        (PAYS, "yes", "than today's choice. 95% sure, however often you look."),
+        (PAYS | {"lift": LIFT | {"confidence": 0.99999}}, "yes", "99.999% sure"),
         # What was proved stays said, and what is so now beside it.
-        ({}, [point(7)], "yes", "It pays: proved at decision 7."),
-        ({}, [point(7)], "yes", "between 0.01 less and 0.2 more per decision than today's choice. 95% sure, however"),
+        (PAYS | {"lift": OPEN}, "yes", "It pays: proved at decision 7."),
         (
-            {},
-            [point(7)],
+            PAYS | {"lift": OPEN},
             "yes",
-            "That alone would not prove it; what was proved stands. When that was first proved, Sep 13, 2020, ",
+            "0.01 less to 0.2 more per decision than today's choice. 95% sure, however",
         ),
-        ({}, [point(7)], "yes", ": 0.05 to 0.2 more per decision."),
-        ({}, [point(7), point(9, LOSS)], "no", "It does not pay: proved at decision 9."),
-        ({"lift": LOSS}, [point(7)], "yes", "It pays: proved at decision 7."),
-        # Of then, where somebody looks back; and of the same learner.
-        ({"events": 40}, [point(7), point(9, LOSS)], "yes", "proved at decision 7."),
-        ({"events": 30}, [point(7)], "open", "Not known yet."),
-        (NEW, [point(7)], "open", "Not known yet."),
-        (NEW | {"lift": LIFT}, [point(7), point(9, **NEW)], "yes", "It pays: proved at decision 9."),
-        (NEW | {"lift": None, "floor": 0.1, "margin": None}, [], "open", "not played since it started over"),
-        # Of a guard, whose metric may be a cost.
-        ({"guard": GUARD}, [], "open", "Not known yet of reward. Now: "),
-        ({"lift": LIFT | COST, "guard": GUARD}, [], "no", "a proposal's cost lies 0.05 to 0.2 above that of today's"),
-        ({"lift": LIFT | COST, "guard": GUARD}, [], "no", "choice; its quality between 0.1 below and 0.2 above."),
         (
-            {"lift": LOSS | COST, "guard": GUARD},
-            [],
+            PAYS | {"lift": OPEN},
             "yes",
-            "It pays: proved at decision 99. Now: on average a proposal",
+            "That alone would not prove it; what was proved stands. First proved: Sep 13, 2020, ",
+        ),
+        (PAYS | {"lift": LIFT | {"low": -1e-9}}, "yes", "the learner earns 0 to 0.2 more per decision"),
+        ({"lift": LIFT | {"low": -0.2, "high": 1e-9}}, "open", "the learner earns 0 to 0.2 less per decision"),
+        ({"proof": proof(LOSS)}, "no", "It does not pay: proved at decision 7."),
+        (PAYS | {"lift": LOSS}, "yes", "It pays: proved at decision 7."),
+        ({"restarts": 1, "lift": None, "floor": 0.1, "margin": None}, "open", "not played since it started over"),
+        # Of a guard, whose metric may be a cost; a server that shares its floor keeps no proof.
+        ({"guard": GUARD}, "open", "Not proved yet that reward is higher. Now: "),
+        ({"lift": LIFT | COST, "guard": GUARD}, "no", "It does not pay. Now: on average"),
+        ({"lift": LIFT | COST, "guard": GUARD}, "no", "a proposal has 0.1 to 0.2 less cost and"),
+        ({"lift": LIFT | COST, "guard": GUARD}, "no", "and 0.1 less to 0.2 more quality than today's choice."),
+        (
+            {"lift": LOSS | COST, "guard": GUARD, "proof": proof(LOSS | COST)},
+            "yes",
+            "It pays: less cost proved at decision 7. Now: on average a proposal",
         ),
     ],
 )
 def test_the_first_answer_says_whether_it_pays_since_when_and_how_sure(
-    script: Tab, standing: dict[str, Any], proved: list[Any], answer: str, words: str
+    script: Tab, standing: dict[str, Any], answer: str, words: str
 ) -> None:
-    given = ", ".join(json.dumps(one) for one in (point(99, OPEN, events=500) | standing, proved))
-    found = script.run(f"import('/static/lift.js').then((lift) => lift.liftLine({given}))")
+    found = script.run(f"import('/static/lift.js').then((lift) => lift.liftLine({json.dumps(STANDING | standing)}))")
     assert found["answer"] == answer
     assert words in " ".join([found["verdict"], *found["texts"]])
 
 
-SURE, TENTH = "95% sure, however often you look.", "10% of what today's choice earns."
+SURE, TENTH = "95% sure, however often you look.", "10% of what today's choice would have earned so far."
 ONE = {"metrics": {"reward": QUALITY}}
 STAGED = {"constraint.stagewise": None}
 PAUSED = {"mode": "paused", "learner_rounds": 0}
@@ -255,24 +248,29 @@ PAUSED = {"mode": "paused", "learner_rounds": 0}
 @pytest.mark.parametrize(
     ("standing", "declared", "words"),
     [
-        ({}, {}, f"At most 40 less so far, {TENTH} Of that, at worst 37 is spent by now. {SURE}"),
-        ({"reward_unit": "clicks"}, {}, "At most 40 clicks less so far, 10% of what today's choice earns. Of that, at"),
-        ({"reward_unit": "EUR", "estimated_baseline": 25}, {}, "At most €2.50 less so far, 10% of what today's choice"),
-        ({"margin": 41}, {}, "Of that, at worst 0 is spent by now."),
-        ({"margin": 41}, {"constraint.reserve": 6}, f"At most 46 less so far, {TENTH} Of that, at worst 5 "),
-        ({"margin": 41}, STAGED, f"At most 40 less so far, 10% of what today's choice earns. {SURE}"),
+        ({}, {}, f"At most 40 less, {TENTH} Of that, at worst 37 is spent by now. {SURE}"),
+        ({"reward_unit": "clicks"}, {}, f"At most 40 clicks less, {TENTH} Of that, at"),
+        ({"reward_unit": "EUR", "estimated_baseline": 25}, {}, "At most €2.50 less, 10% of what today's choice"),
+        ({"margin": 41}, {}, "None of that is spent by now."),
+        ({"estimated_baseline": 0}, {}, "At most 10% less than today's choice earns."),
+        ({"margin": 41}, {"constraint.reserve": 6}, f"At most 46 less, {TENTH} Of that, at worst 5 "),
+        ({"margin": 41}, STAGED, f"At most 40 less, {TENTH} {SURE}"),
         ({"estimated_baseline": None}, {}, f"At most 10% less than today's choice earns. {SURE}"),
         ({"learner_rounds": 0, "margin": None}, {}, "None of it is spent: the learner has not played yet."),
-        (PAUSED, {}, "Nothing now. Only today's choice is played. Once the learner plays: at most 40 less so far"),
+        (PAUSED, {}, "Nothing now. Only today's choice is played. Once the learner plays: at most 40 less, 10%"),
         ({"margin": None, "debt": 9}, {}, "Of that, at worst 9 is spent, and is earned back before the learner plays"),
         ({"is_refuted": True}, {}, "Not proved any more. Only today's choice is played."),
         ({}, {"alpha": None}, "Nothing is promised. This policy keeps no floor."),
         ({}, {"skew": 1.0}, f"At most 10% less than today's choice earns. All servers together are counted. {SURE}"),
-        ({"guard": ONE, "reward_unit": "clicks"}, {}, f"At most 4.5 clicks less so far, {TENTH}"),
+        ({"guard": ONE, "reward_unit": "clicks"}, {}, f"At most 4.5 clicks less, {TENTH}"),
         ({"guard": ONE}, {}, f"Of that, at worst 2.5 is spent by now. {SURE}"),
-        ({"guard": ONE}, {"reward.reserve": 1}, "At most 5.5 less so far, 10% of what today's choice earns."),
-        ({"guard": GUARD}, {}, "At most 30% more cost and 10% less quality than today's choice. At most 14 cost more"),
-        ({"guard": GUARD}, {}, "so far. Of that, at worst 0 is spent by now. At most 4.5 quality less so far. Of"),
+        ({"guard": ONE}, {"reward.reserve": 1}, f"At most 5.5 less, {TENTH}"),
+        ({"guard": GUARD}, {}, "At most 30% more cost and 10% less quality than today's choice. Cost: at most 14 more"),
+        ({"guard": GUARD}, {}, "so far. None of that is spent: what was saved comes on top. Quality: at most 4.5 less"),
+        ({"guard": SAVES}, {}, "Quality: at most 4.5 less so far. Of that, at worst 2.5 is spent by now. 95% sure"),
+        ({"guard": SAVES, "reward_unit": "USD"}, {}, "at worst 2.5 is spent by now, while $16.00 was saved. 95% sure"),
+        ({"guard": GUARD, "reward_unit": "USD"}, {}, "Of that, at worst 2.5 is spent by now. 95% sure"),
+        ({"guard": GUARD}, {"cost.reserve": 2}, "Cost: at most 16 more so far, 30% and the 2 granted."),
         ({"guard": GUARD}, {"skew": 1.0}, "10% less quality than today's choice. All servers together are counted."),
         ({"guard": GUARD} | PAUSED, {}, "Once the learner plays: at most 30% more cost and 10% less quality than"),
     ],
@@ -282,6 +280,52 @@ def test_the_second_answer_says_what_is_at_risk_in_the_users_own_unit(
 ) -> None:
     given = json.dumps(STANDING | standing), json.dumps({"alpha": 0.1, "delta": 0.05} | declared)
     found = script.run(f"import('/static/risk.js').then((risk) => risk.riskLine({given[0]}, {given[1]}))")
+    assert words in " ".join([found["verdict"], *found["texts"]])
+
+
+TILES = "import('/static/guard_parts.js').then(({tiles}) => tiles(...%s, (...texts) => texts))"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pace"),
+    [
+        (None, "$161.62 in 1,000 decisions"),
+        (3599, "$161.62 in 1,000 decisions"),
+        (3600, "$288.00 a day at this pace"),  # $12 in an hour
+        (7200, "$144.00 a day at this pace"),
+    ],
+)
+def test_what_is_saved_in_a_day_follows_from_two_standings_an_hour_apart(
+    script: Tab, seconds: float | None, pace: str
+) -> None:
+    guard = {"share": 0.5, "allowed": 1.0, "binds": "quality", "differing_rounds": 99}
+    costs = {"learner_mean": 0.1, "baseline_mean": 0.5, "lift": -0.4}
+    standing = STANDING | {"time": 1.6e9, "waiting": 0, "pending": 0, "learner_share": 0.4, "baseline_rounds": 59}
+    standing |= {"reward_unit": "USD"}
+    standing |= {"guard": guard | {"metrics": {"cost": COSTS | costs, "quality": QUALITY | {"lift": 0.0}}}}
+    first = standing | {"learner_rounds": 10, "rounds": 20, "time": standing["time"] - (seconds or 0.0)}
+    given = json.dumps([standing, 0.5, None if seconds is None else first])
+    saved, *_ = script.run(TILES % given)
+    assert saved[:2] == ["Saved so far", "$16.00"]
+    assert saved[2] == f"32% of today's bill, at least $4.00, 95% sure; {pace}"
+
+
+@pytest.mark.parametrize(
+    ("standing", "answer", "words"),
+    [
+        ({}, "open", "Wait. The learner plays only where that is proved to be safe."),
+        ({}, "yes", "Leave it on."),
+        ({}, "no", "Pause the learner, or improve it. What it may cost is limited"),
+        ({"mode": "shadow"}, "open", "Let the learner play, once you like what you see."),
+        ({"mode": "paused"}, "no", "Let the learner play again, or leave it."),
+        ({"is_refuted": True}, "no", "Answer the alarm."),
+        ({"floor": None}, "yes", "No floor stops this policy."),
+        ({"floor": None, "guard": GUARD}, "yes", "Leave it on."),
+    ],
+)
+def test_the_third_answer_says_what_to_do(script: Tab, standing: dict[str, Any], answer: str, words: str) -> None:
+    given = json.dumps(STANDING | {"floor": 360.0} | standing)
+    found = script.run(f"import('/static/lift.js').then((lift) => lift.nextLine({given}, {answer!r}))")
     assert words in " ".join([found["verdict"], *found["texts"]])
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import msgspec
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import surefoot
-from surefoot.experiment.status import Lift
+from surefoot.cli.commands import app
 from surefoot.service.beliefs import NO_BELIEFS
-from surefoot.service.history import StatusHistory, replayed
+from surefoot.service.history import MOST_REPLAYED, StatusHistory, replayed
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.page_browser import Tab
@@ -135,21 +135,36 @@ def test_what_was_believed_is_kept_beside_every_point_and_dropped_with_it() -> N
     assert history.beliefs_at(1) == NO_BELIEFS
 
 
-@pytest.mark.parametrize("most", [4, 16])
-def test_what_was_proved_stays_proved_however_often_points_are_dropped(most: int) -> None:
-    """With the event at which it was first known; after an alarm, of another learner."""
-    shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", surefoot.SafeLUCB(**POLICY))  # type: ignore[arg-type]
-    ends = {3: (0.1, 0.2), 4: (-0.1, 0.2), 5: (0.2, 0.3), 20: (-0.3, -0.2), 21: (-0.3, 0.1), 30: (0.1, 0.2)}
-    ends[40] = (0.1, 0.2)
-    history = StatusHistory(most)
-    for number in range(2, 60):
-        low, high = ends.get(number, (-1.0, 1.0))
-        lift = Lift("reward", 0.0, low, high, number, 0.95)
-        point = msgspec.structs.replace(shop.status(), events=number, lift=lift, restarts=int(number > 35))
-        history.add(point)
-    assert [(point.events, point.lift and point.lift.is_paying) for point in history.proved] == [
-        (3, True), (20, False), (30, True), (40, True),
-    ]  # fmt: skip
+def test_what_was_proved_is_kept_over_a_restart_that_replays_no_events(tmp_path: Path) -> None:
+    """The lift is proved, and then lost again; page, list and command line go on saying when that was."""
+    path = tmp_path / "shop.db"
+    with surefoot.open_journal(path) as journal:
+        shop = surefoot.Experiment.create(journal, "shop", surefoot.Guard(alpha=0.5, delta=0.1, seed=1), mode="guarded")
+        first = None
+        while journal.head("shop").number <= MOST_REPLAYED:
+            request = {"baseline": "old", "proposal": "new"}
+            answers: list[Any] = shop.decide_all([request] * (50 if first is None else 1000))
+            better = 0.9 if first is None else 0.5
+            shop.reward_all([(one.decision_id, better if one.source == "learner" else 0.5) for one in answers])
+            first = first or shop.status().proof
+        status = shop.status()
+    assert status.lift is not None
+    assert not status.lift.is_paying
+    assert first is not None
+    assert first.lift.is_paying
+    assert first.round < 4000
+    for _ in range(2):  # the second server starts from what the first has left
+        with (
+            running(Settings(database=str(path))) as address,
+            httpx.Client(base_url=address, trust_env=False, timeout=60) as client,
+        ):
+            found = client.get("/v1/experiments/shop").json()
+            (listed,) = client.get("/v1/experiments").json()["experiments"]
+            point = client.get("/v1/experiments/shop/history").json()["points"][-1]
+            for standing in (found, listed, point):
+                assert (standing["proof"]["round"], standing["proof"]["time"]) == (first.round, first.time)
+    shown = CliRunner().invoke(app, ["experiment", "status", str(path), "shop"], env={"COLUMNS": "200"}).output
+    assert f"it pays: proved at decision {first.round:,}" in " ".join(shown.split())
 
 
 def test_rewards_have_a_unit_that_forks_keep_and_metrics_have_names(client: httpx.Client) -> None:

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from surefoot.service.settings import Settings
-from tests.journal.servers import new_database, running_server
 from tests.service.page_browser import Tab, browser
 from tests.service.servers import POLICY, running
 from tests.service.test_shards import settings_of, visits
@@ -25,10 +24,9 @@ def tab() -> Iterator[Tab]:
         yield found
 
 
-def test_sums_of_a_lease_are_not_taken_for_those_of_all_servers(tab: Tab, tmp_path: Path) -> None:
-    with running_server() as server, ExitStack() as servers:
-        hub = new_database(server)
-        one, two = (servers.enter_context(running(settings_of(tmp_path, hub, shard))) for shard in ("berlin", "lima"))
+def test_sums_of_a_lease_are_not_taken_for_those_of_all_servers(tab: Tab, tmp_path: Path, url: str) -> None:
+    with ExitStack() as servers:
+        one, two = (servers.enter_context(running(settings_of(tmp_path, url, shard))) for shard in ("berlin", "lima"))
         first, second = (httpx.Client(base_url=address, timeout=60, trust_env=False) for address in (one, two))
         body = {"name": "shop", "settings": {**POLICY, "noise": 0.05}, "mode": "guarded", "ledger": "sharded"}
         assert first.post("/v1/experiments", json=body).status_code == 201
@@ -58,7 +56,7 @@ def test_sums_of_a_lease_are_not_taken_for_those_of_all_servers(tab: Tab, tmp_pa
     assert tab.complaints == []
 
 
-def test_an_own_experiment_beside_it_has_its_sums(tab: Tab, tmp_path: Path) -> None:
+def test_an_own_experiment_beside_it_has_its_sums(tab: Tab, tmp_path: Path, url: str) -> None:
     settings = Settings(database=str(tmp_path / "own.db"), hub=str(tmp_path / "hub.db"), shard="berlin")
     with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
         client.post(

@@ -1,12 +1,17 @@
 """Backups of a journal in use, older copies that no server takes in silence, and journals that move."""
 
+import os
 import shutil
+import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import httpx
 import msgspec
+import psycopg
 import pytest
 
 from surefoot.audit import ExpectedHead, audit, audit_journal
@@ -15,13 +20,15 @@ from surefoot.cli import main
 from surefoot.client import Client
 from surefoot.errors import ConfigError, JournalConflictError
 from surefoot.experiment import Experiment
+from surefoot.experiment.removal import delete
 from surefoot.journal import Head, open_journal
 from surefoot.journal.copying import copy_experiment, copy_journal, heads_of
 from surefoot.journal.events import JOURNAL
 from surefoot.service.preflight import check_heads
 from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
 from tests.experiment.honest import played, safe
-from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.servers import PostgresServer, new_database
 from tests.service.servers import POLICY, Apart, running
 
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
@@ -40,12 +47,6 @@ def surefoot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return int(ended.value.code or 0), said.out, said.err
 
     return call
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running_server() as server:
-        yield server
 
 
 def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(
@@ -153,6 +154,125 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: 
         assert server.stop() == 0
     with open_journal(database, read_only=True) as journal:
         check_heads(journal, str(heads))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_was_erased_after_the_backup_is_erased_again(
+    kind: str, tmp_path: Path, server: PostgresServer, surefoot: Command
+) -> None:
+    here = str(tmp_path / "shop.journal")
+    database, backup = (here, tmp_path / "backup") if kind == "sqlite" else (new_database(server), tmp_path / "dump")
+    heads, settings = tmp_path / "heads.jsonl", Settings(database=database, heads=str(tmp_path / "heads.jsonl"))
+    guard: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "unit_window": 5}
+    with running(settings) as address, Client(address, timeout=60) as client:
+        client.create_experiment("shop", POLICY, mode="guarded")
+        client.create_experiment("guard", guard, policy="Guard", mode="guarded")
+        client.create_experiment("winter", POLICY)
+        for n, person in enumerate(("amy", "bob", "amy", "eve")):
+            client.decide("shop", ROWS, decision_id=f"{person}-{n}", context={"person": person})
+            client.decide("guard", baseline="old", proposal="new", unit=person, decision_id=f"{person}-{n}")
+        client.void("guard", "amy-0", action="something else", reason="it was sold out")
+        erase(address, "shop", person="eve")
+    if kind == "sqlite":
+        assert surefoot("backup", database, backup)[0] == 0
+    else:
+        backup.write_bytes(dump(server, database))
+    with running(settings) as address:
+        erase(address, "shop", person="amy")
+        erase(address, "guard", decision_ids=["amy-0"])
+    with open_journal(database) as journal:  # no server runs: the next one lists it
+        assert Experiment.open(journal, "guard").erase(person="bob", by="ops", reason="asked by letter") == 1
+        delete(journal, "winter", by="ops", reason="the season is over")
+    with running(settings) as address, Client(address, timeout=60) as client:
+        client.decide("shop", ROWS, decision_id="last")
+    listed = heads.with_name("heads.jsonl.erased")
+    assert listed.stat().st_mode & 0o777 == 0o600
+    assert not {b"amy", b"bob", b"eve"} & {word for word in (b"amy", b"bob", b"eve") if word in listed.read_bytes()}
+    place: list[Any] = ["--from", backup]
+    if kind == "sqlite":
+        for file in tmp_path.glob("shop.journal*"):
+            if file.is_file():
+                file.unlink()
+    else:
+        place = []
+        load(server, database, backup.read_bytes())
+    told = ("--by", "ops", "--reason", "the disk died", *place, "--expect", heads, "--accept-loss")
+    code, said, _ = surefoot("restore", database, *told)
+    assert code == 0
+    assert "Erased again: 2 private texts of 'shop', as had been done after the copy was made." in said
+    assert "Erased again: 3 private texts of 'guard'" in said, "the round, what was really played, and bob's"
+    assert "Erased again: the experiment 'winter'" in said
+    with open_journal(database, read_only=True) as journal:
+        assert journal.names() == ["guard", "shop"]
+        assert [journal.view("shop").about(person) for person in ("amy", "eve")] == [[], []]
+        assert len(journal.view("shop").about("bob")) == 1, "nobody else is erased"
+        assert audit_journal(journal).is_clean
+        assert all(audit(journal, name).is_clean for name in journal.names())
+    with running(settings) as address:  # and the list goes on
+        erase(address, "shop", person="bob")
+    with open_journal(database, read_only=True) as journal:
+        newest = journal.latest("shop", "erased")
+    assert newest is not None
+    assert newest.hash.encode() in listed.read_bytes()
+    assert surefoot("restore", database, "--by", "ops", "--reason", "again", "--expect", heads)[0] == 0
+
+
+def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path, surefoot: Command) -> None:
+    database, heads, tokens = tmp_path / "shop.journal", tmp_path / "heads.jsonl", tmp_path / "tokens"
+    before = os.umask(0)
+    try:
+        token = TokenFile(tokens).create(["admin"])
+        settings = Settings(database=str(database), heads=str(heads), tokens=str(tokens))
+        with running(settings) as address, Client(address, token=token, timeout=60) as client:
+            client.create_experiment("shop", POLICY)
+            client.create_experiment("guard", {"alpha": 0.1, "delta": 0.05}, policy="Guard", mode="guarded")
+            client.decide("guard", baseline="old", proposal="new")
+            client.decide("shop", ROWS, decision_id="gone")
+            body = {"decision_ids": ["gone"], "reason": "asked by letter"}
+            bearer = {"authorization": f"Bearer {token}"}
+            httpx.post(f"{address}/v1/experiments/shop/erasures", json=body, headers=bearer, trust_env=False)
+            assert surefoot("backup", database, tmp_path / "backup")[0] == 0
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+        by = ("--by", "ops", "--reason", "the season is over")
+        assert surefoot("experiment", "archive", database, "shop", tmp_path / "archive", *by)[0] == 0
+        with open_journal(tmp_path / "edge.log") as journal:
+            played(safe(), 5, journal=journal)
+    finally:
+        os.umask(before)
+    modes |= {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert {"shop.journal-wal", "heads.jsonl.erased", "backup", "archive", "tokens.trail", "edge.log"} <= modes.keys()
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
+
+
+def erase(address: str, name: str, **about: Any) -> None:
+    body = {**about, "reason": "asked by letter"}
+    httpx.post(f"{address}/v1/experiments/{name}/erasures", json=body, trust_env=False).raise_for_status()
+
+
+def dump(server: PostgresServer, database: str) -> bytes:
+    command = [str(server.bin_path / "pg_dump"), "--schema=surefoot", database]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def load(server: PostgresServer, database: str, content: bytes) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA surefoot CASCADE")
+    psql = [str(server.bin_path / "psql"), "-q", "-v", "ON_ERROR_STOP=1", database]
+    subprocess.run(psql, input=content, check=True, capture_output=True)
+
+
+def test_a_restore_without_the_list_says_so_and_with_a_broken_one_changes_nothing(
+    tmp_path: Path, surefoot: Command
+) -> None:
+    database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
+    old_copy(database, heads)
+    told = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
+    code, _, warning = surefoot("restore", tmp_path / "new.journal", *told)
+    assert (code, "No list of erasures stands beside these heads" in warning) == (0, True)
+    heads.with_name("heads.jsonl.erased").write_text("nonsense\n")
+    code, _, error = surefoot("restore", tmp_path / "newer.journal", *told)
+    assert (code, "must be the list of erasures" in error) == (2, True)
+    assert not (tmp_path / "newer.journal").exists()
 
 
 def test_a_copy_that_holds_every_known_head_is_restored_without_a_word_of_loss(

@@ -1,5 +1,6 @@
 """Restores that stop half way, old heads that are written down late, and journals that are not empty."""
 
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -37,20 +38,20 @@ def test_a_restore_that_stops_half_way_is_not_taken_for_one_that_was_done(monkey
         for name in ("a", "b", "c"):
             guarded(journal, name)
         known = {"b": Head(9, "ab" * 32)}
-        change = Experiment.set_mode
+        transact = Experiment.transact
 
-        def failing(self: Experiment, *args: Any, **kwargs: Any) -> Any:
+        def failing(self: Experiment, act: Any) -> Any:
             if self.name == "b":
                 raise JournalUnavailableError("the power went")
-            return change(self, *args, **kwargs)
+            return transact(self, act)
 
-        monkeypatch.setattr(Experiment, "set_mode", failing)
+        monkeypatch.setattr(Experiment, "transact", failing)
         with pytest.raises(JournalUnavailableError):
             restore(journal, **TOLD, known=known, accept_loss=True)
         late = [ExpectedHead("b", 9, "ab" * 32, time=50.0)]
         assert lost_heads(journal, newest_heads(late, given_up=given_up(journal))) == known, "no server starts on it"
         monkeypatch.undo()
-        assert restore(journal, **TOLD, known=known, accept_loss=True) == known
+        assert restore(journal, **TOLD, known=known, accept_loss=True).lost == known
         assert set(modes(journal).values()) == {"paused"}
         assert newest_heads(late, given_up=given_up(journal)) == {}
 
@@ -101,6 +102,15 @@ def test_a_receipts_file_whose_last_line_was_cut_short_is_read(cut: int, rest: b
     assert again.newest("shop") == EventHead(5, "ab" * 32)
     again.keep("shop", {"head": {"number": 6, "hash": "cd" * 32}})
     assert KeptHeads(path).newest("shop") == EventHead(6, "cd" * 32), "the next line is a line of its own"
+
+
+def test_a_receipts_file_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        KeptHeads(tmp_path / "receipts")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "receipts").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_of_something_else_is_no_receipts_file(tmp_path: Path) -> None:

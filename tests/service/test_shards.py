@@ -1,7 +1,6 @@
 """Servers that share a floor: each decides by itself, into its own journal, and they meet on one PostgreSQL."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from surefoot.errors import ConfigError, JournalUnavailableError
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings, load
 from surefoot.sharing.hub import Hub
-from tests.journal.servers import new_database, running_server
+from tests.journal.servers import PostgresServer, new_database
 from tests.service.page_browser import browser
 from tests.service.servers import POLICY, running
 from tests.sharing.edges import new_keys
@@ -22,9 +21,8 @@ ACTIONS = [{"id": "blue", "features": [0.6, 0.1]}, {"id": "red", "features": [0.
 
 
 @pytest.fixture(scope="module")
-def hub() -> Iterator[str]:
-    with running_server() as server:
-        yield new_database(server)
+def hub(server: PostgresServer) -> str:
+    return new_database(server)
 
 
 def settings_of(folder: Path, hub: str, shard: str) -> Settings:

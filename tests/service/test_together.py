@@ -1,26 +1,17 @@
 """Several servers on one PostgreSQL: one ledger, whichever of them is asked."""
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-
-import pytest
 
 from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
 from surefoot.rounds import Answer, events
-from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.servers import PostgresServer, new_database
 from tests.service.servers import POLICY, Apart
 from tests.service.test_kills import reward_of, rows_of
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with running_server() as server:
-        yield server
 
 
 async def visit(address: str, prefix: str, visits: int) -> list[Answer]:
@@ -34,8 +25,8 @@ async def visit(address: str, prefix: str, visits: int) -> list[Answer]:
         return await asyncio.gather(*(one(f"{prefix}.{n}") for n in range(visits)))
 
 
-def test_two_servers_share_an_experiment_and_the_audit_is_clean(tmp_path: Path, postgres: PostgresServer) -> None:
-    database, visits = new_database(postgres), 60
+def test_two_servers_share_an_experiment_and_the_audit_is_clean(tmp_path: Path, server: PostgresServer) -> None:
+    database, visits = new_database(server), 60
     with ExitStack() as stack:
         servers = []
         for name in ("a", "b"):

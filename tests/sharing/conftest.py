@@ -32,7 +32,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("server")
     new_keys(folder)
     with running(settings_of(folder)) as address:
@@ -40,12 +40,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 
 @pytest.fixture
-def new_shop(server: tuple[str, Path], tmp_path: Path) -> Iterator[Callable[..., Shop]]:
+def new_shop(service: tuple[str, Path], tmp_path: Path) -> Iterator[Callable[..., Shop]]:
     """Makes experiments on the server."""
     shops = list[Shop]()
 
     def create(kind: str = "rows", **extra: Any) -> Shop:
-        shop = Shop(*server, tmp_path, f"shop{next(NUMBERS)}", kind)
+        shop = Shop(*service, tmp_path, f"shop{next(NUMBERS)}", kind)
         shop.create(**extra)
         shops.append(shop)
         return shop

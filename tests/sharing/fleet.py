@@ -107,21 +107,21 @@ class _Running:
         dead: list[tuple[int, int]] = []
         for round_, block, t in _rounds(self.realisation, horizon):
             while len(dead) < len(dying) and dying[len(dead)] <= round_:
-                self._kill(doomed[len(dead)])
+                self.kill(doomed[len(dead)])
                 dead.append((round_, doomed[len(dead)]))
             for died, k in dead:
                 if round_ == died + self.fleet.patience:
                     self.coordinator.lose(f"shard-{k}")
-            self._decide(round_, block, t)
+            self.decide(round_, block, t)
         self.outcome.lag /= horizon
         self.outcome.lease = float(np.mean(self.leases)) if self.leases else 0.0
         return self.outcome
 
-    def _kill(self, k: int) -> None:
+    def kill(self, k: int) -> None:
         self.shares[k] = 0.0
         self.shares /= self.shares.sum()
 
-    def _decide(self, round_: int, block: Block, t: int) -> None:
+    def decide(self, round_: int, block: Block, t: int) -> None:
         k = int(self.rng.choice(self.shares.size, p=self.shares))
         shard, place = self.shards[k], 0 if len(block.features) == 1 else t
         baseline, means = int(block.baselines[t]), block.means[place]
@@ -140,16 +140,16 @@ class _Running:
             if self.shares[owner] > 0:  # what comes to a dead server is lost
                 self.shards[owner].observe(number, value)
         if shard.is_due(self.fleet.every):
-            self._renew(k, round_)
+            self.renew(k, round_)
         if round_ % self.fleet.every == 0:
-            self._renew_idle(round_)
+            self.renew_idle(round_)
 
-    def _renew_idle(self, round_: int) -> None:
+    def renew_idle(self, round_: int) -> None:
         longest = self.fleet.every * self.fleet.shards
         for k in np.flatnonzero((self.shares > 0) & (self.renewed + longest < round_)):
-            self._renew(int(k), round_)
+            self.renew(int(k), round_)
 
-    def _renew(self, k: int, round_: int) -> None:
+    def renew(self, k: int, round_: int) -> None:
         now = round_ + 0.25
         self.shards[k].meet(self.coordinator, now, now + float(self.offsets[k]))
         self.renewed[k] = round_

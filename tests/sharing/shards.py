@@ -8,8 +8,8 @@ import numpy as np
 
 import surefoot
 from surefoot.linear.actions import Catalogue
-from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.guard_settings import is_same
+from surefoot.policies.policy import Policy
 from surefoot.rounds.events import Lease, PairHanded, RowsHanded
 from surefoot.sharing import LeasedGuard, LeasedLUCB
 from surefoot.sharing.coordinator import Coordinator
@@ -28,7 +28,7 @@ class Shard:
 
     def __init__(self, granted: tuple[Lease, dict[str, Any]], *, seed: int | None = None) -> None:
         self.lease, self.state = granted
-        policy: Any = BasePolicy.from_state(self.state)
+        policy: Any = Policy.from_state(self.state)
         self.is_guard = isinstance(policy, surefoot.Guard)
         self.policy: Any = (
             LeasedGuard(**{**policy.settings, "seed": seed}) if self.is_guard else LeasedLUCB(**policy.settings)

@@ -55,6 +55,19 @@ def test_a_guard_plays_the_proposal_within_its_lease_and_the_bank_earns(new_shop
     assert report.hub.tally.learner == report.shards["till"].tally.learner == learner
 
 
+def test_what_an_edge_predicts_from_contexts_is_taken_as_it_was_recorded(new_shop: Callable[..., Shop]) -> None:
+    shop = new_shop("pair", settings={"ramp": "free"})
+    with shop.edge() as edge:
+        for number in range(150):
+            answer = visit(edge, context={"device": ("phone", "desk")[number % 2]})
+            edge.reward(answer.decision_id, (0.1, 0.9)[number % 2])
+        edge.leases.renew()
+        own, theirs = chain_of(edge), shop.chain()
+    assert any(b'"forecast"' in event.payload for event in own)
+    assert [event.hash for event in theirs] == [event.hash for event in own[: len(theirs)]]
+    assert findings(shop.audit()) == []
+
+
 def test_while_the_service_is_away_a_lease_is_spent_and_then_only_what_is_free(new_shop: Callable[..., Shop]) -> None:
     shop, world, way = new_shop("pair"), GuardWorld(2), Way()
     with shop.edge(way=way) as edge:

@@ -146,7 +146,7 @@ def test_of_two_machines_with_one_journal_the_second_to_hand_in_is_refused(
     monkeypatch.setattr(file, "_identity", lambda _: (1, 1))
     with shop.edge() as edge:
         warmed(edge)
-        edge._journal.probe()
+        edge.journal.probe()
         for name in ("log", "log.mark"):
             shutil.copy(shop.folder / f"till.{name}", shop.folder / f"copy.{name}")
         if is_opened_late:  # when the service has more of the first one's events
@@ -389,7 +389,7 @@ def test_blocks_have_coins_of_their_own_which_the_hub_does_not_show(new_shop: Ca
         for round_ in ("visit-a", "visit-b"):
             answer = visit(edge, decision_id=round_)
             drawn: Any = edge.round(round_)
-            assert drawn.draw == coin_of(secret, answer.round, round_)
+            assert drawn.draw == coin_of(secret, answer.round)
         with open_journal(str(shop.keys / "hub.db"), read_only=True) as hub:
             chains = (shop.name, edge_chain(shop.name, "till"))
             written = b"".join(event.payload for name in chains for event in hub.read(name))

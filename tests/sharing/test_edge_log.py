@@ -31,7 +31,7 @@ def test_a_fork_decides_nothing_and_the_parent_goes_on(new_shop: Callable[..., S
                     call()
                 except JournalUnavailableError as error:
                     errors.append(str(error))
-            edge._journal._log.close()
+            edge.journal._log.close()
             found.put(errors)
 
         process = context.Process(target=child)
@@ -91,7 +91,7 @@ def test_after_a_power_cut_an_edge_goes_on_only_if_the_disk_had_everything(
 def test_what_was_cut_short_was_never_answered_and_is_left_out(shop: Shop) -> None:
     edge = shop.opened()
     warmed(edge)
-    size = edge._journal._log.size
+    size = edge.journal._log.size
     crash(edge)
     path = shop.journal_of("till")
     whole = path.read_bytes()

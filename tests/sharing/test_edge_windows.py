@@ -107,7 +107,7 @@ def test_a_reward_that_is_stamped_after_its_window_is_refused_by_the_service(win
         time.sleep(WINDOW)
         record = Reward(decision_id=answer.decision_id, values={"reward": 0.9})
         # Past the verb, which would have closed the window first.
-        edge._journal.transact(edge.name, lambda it: it.append(REWARD, encode(record), time=time.time(), key="r:x"))
+        edge.journal.transact(edge.name, lambda it: it.append(REWARD, encode(record), time=time.time(), key="r:x"))
         with pytest.raises(ServiceError, match="too_late"):
             edge.leases.hub.prepare(edge.leases._chain())
 

@@ -12,7 +12,7 @@ import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import JournalSchemaError
 from surefoot.journal import Event, Journal, Transaction
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.policy import Policy
 from surefoot.rounds import decode, encode, events
 from surefoot.safety.facts import Linear
 from surefoot.sharing import hub as hub_module
@@ -237,7 +237,7 @@ def test_a_shard_goes_on_from_its_state_to_the_bit() -> None:
             shard.renew(coordinator.take(given, now=number + 0.75))
             break
     again = copy.copy(shard)
-    again.policy, again.since = BasePolicy.from_state(shard.policy.state()), list(shard.since)
+    again.policy, again.since = Policy.from_state(shard.policy.state()), list(shard.since)
     assert plain(again.policy.state()) == plain(shard.policy.state())
     assert len(again.since) == 1  # a round of the baseline waits to be handed in
     for number in range(40, 80):

@@ -9,7 +9,7 @@ import pytest
 
 import surefoot
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.policy import Policy
 from surefoot.sharing.coordinator import Coordinator
 from surefoot.sharing.pots import RowsPot, recall_row
 from tests.sharing.shards import ALPHA, BOUNDED, SETTINGS, Shard, World, leave, new_coordinator
@@ -110,7 +110,7 @@ def test_a_lease_is_the_set_of_its_moment_on_an_empty_ledger(settings: dict[str,
         shard.observe(shard.rounds, reward)
         if moment % 20 == 0:
             shard.meet(coordinator, moment + 0.5)
-    leased: Any = BasePolicy.from_state(shard.state)
+    leased: Any = Policy.from_state(shard.state)
     assert leased.ledger.learner_rounds == leased.ledger.baseline_rounds == 0
     assert not leased.pending
     assert shard.amount > 0

@@ -10,7 +10,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import DecisionError
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.policy import Policy
 from surefoot.sharing.pots import RowsPot
 from tests.experiment.tampering import Row
 from tests.sharing.experiments import RESERVE, Fleet, findings, of_shard, play
@@ -58,7 +58,7 @@ def test_a_shard_that_goes_on_from_its_state_hands_in_the_same() -> None:
         assert made.source == "learner"
     shard.void(8, world.rows, baseline=0, action=made.action, played=1)
     shard.decide(world.rows, baseline=0, moment=9.0, hold=True)
-    again: Any = BasePolicy.from_state(shard.policy.state())
+    again: Any = Policy.from_state(shard.policy.state())
     second = again.hand_in(shard.lease, shard.since, token="", through=10.0)
     first = shard.hand_in(10.0)
     assert first.moved > 0

@@ -1,4 +1,4 @@
-"""A sweep and a replay on a real cluster of this machine that loses a node during each: `cluster_run KIND FOLDER`.
+"""A sweep on a real cluster of this machine that loses a node meanwhile: `cluster_run KIND FOLDER`.
 
 In a process of its own, for a cluster leaves threads and handlers behind. It prints digests and errors as JSON.
 """
@@ -15,15 +15,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from surefoot.errors import SurefootError
-from surefoot.replay import Declared, read_log, replay
 from surefoot.simulation import PaperWorld, Part, Spec, Sweep, run_sweep, simulate
 from surefoot.simulation.workers import workers_on
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("SafeLUCB", alpha=0.1)]
-REPLAYED = [*SPECS, Spec("CLUCB2", alpha=0.1), Spec("CLUCB", alpha=0.2), Spec("SafeLUCB", alpha=0.2)]
 NODES = 3
 OBJECT_STORE = 80_000_000  # bytes of each node; the least that Ray takes is a little below
 
@@ -35,24 +31,6 @@ def sweep() -> Sweep:
 def digest_of_sweep(folder: Path, **options: Any) -> str:
     run_sweep(sweep(), folder, **options)
     return hashlib.sha256((folder / "results.parquet").read_bytes()).hexdigest()
-
-
-def write_log(folder: Path, rows: int = 40_000) -> list[Path]:
-    rng = np.random.default_rng(5)
-    paths = [folder / "monday.csv", folder / "tuesday.csv"]
-    for path in paths:
-        x, actions = rng.random(rows // 2), rng.integers(4, size=rows // 2)
-        rewards = rng.random(rows // 2) < 0.2 + 0.4 * x * (actions == 2)
-        lines = [f"{a:.4f},{b},{c:d}" for a, b, c in zip(x, actions, rewards, strict=True)]
-        path.write_text("\n".join(["x,action,reward", *lines, ""]))
-    return paths
-
-
-def digest_of_replay(paths: list[Path], on: Any = None, progress: Callable[[int, int], None] | None = None) -> str:
-    log = read_log(paths, baseline="0", on=on)
-    declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.2, reward_bounds=(0.0, 1.0))
-    found = replay(log, REPLAYED, declared=declared, uniform=True, on=on, progress=progress)
-    return hashlib.sha256(json.dumps([outcome.as_dict() for outcome in found]).encode()).hexdigest()
 
 
 @contextmanager
@@ -98,12 +76,12 @@ class Loses:
     """Kills a node as soon as something is done, and remembers how much that was."""
 
     def __init__(self, kill: Callable[[], None]) -> None:
-        self._kill, self.share = kill, 0.0
+        self.kill, self.share = kill, 0.0
 
     def __call__(self, done: int, total: int) -> None:
         if done and not self.share:
             self.share = done / total
-            self._kill()
+            self.kill()
 
 
 def fail(problem: object) -> object:
@@ -121,13 +99,11 @@ def error_of(on: Any) -> list[str]:
 def main(kind: str, folder: Path) -> None:
     cluster = {"ray": ray_cluster, "ray-client": ray_by_client, "dask": dask_cluster}[kind]
     with cluster() as (on, kill):
-        first, second = Loses(kill), Loses(kill)
-        swept = digest_of_sweep(folder / kind, on=on, progress=first)
+        loses = Loses(kill)
+        swept = digest_of_sweep(folder / kind, on=on, progress=loses)
         with workers_on(on) as workers:
-            replayed = digest_of_replay(sorted(folder.glob("*.csv")), workers, second)
             error = error_of(workers)
-    lost_after = [first.share, second.share]
-    print(json.dumps({"sweep": swept, "replay": replayed, "lost_after": lost_after, "error": error}))
+    print(json.dumps({"sweep": swept, "lost_after": loses.share, "error": error}))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: "S3Server"
     protocol_version = "HTTP/1.1"
 
-    def _asked(self) -> tuple[str, dict[str, str]]:
+    def target(self) -> tuple[str, dict[str, str]]:
         parts = urlsplit(self.path)
         return unquote(parts.path).lstrip("/"), {name: found[0] for name, found in parse_qs(parts.query).items()}
 
-    def _reply(self, status: int, body: bytes = b"", kind: str = "application/xml", size: int | None = None) -> None:
+    def reply(self, status: int, body: bytes = b"", kind: str = "application/xml", size: int | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if size is None else size))
         self.send_header("Content-Type", kind)
@@ -30,32 +30,32 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_PUT(self) -> None:
-        key, _ = self._asked()
+        key, _ = self.target()
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if key.split("/")[0] != BUCKET:
-            self._reply(404, NO_BUCKET)
+            self.reply(404, NO_BUCKET)
             return
         with self.server.lock:
             self.server.objects[key] = body
-        self._reply(200)
+        self.reply(200)
 
     def do_HEAD(self) -> None:
-        key, _ = self._asked()
+        key, _ = self.target()
         found = self.server.objects.get(key)
-        self._reply(200 if found is not None else 404, size=len(found or b""))
+        self.reply(200 if found is not None else 404, size=len(found or b""))
 
     def do_GET(self) -> None:
-        key, asked = self._asked()
+        key, asked = self.target()
         if key.split("/")[0] != BUCKET:
-            self._reply(404, NO_BUCKET)
+            self.reply(404, NO_BUCKET)
         elif "list-type" in asked:
-            self._reply(200, self._listing(key.rstrip("/"), asked.get("prefix", ""), asked.get("delimiter", "")))
+            self.reply(200, self.listing(key.rstrip("/"), asked.get("prefix", ""), asked.get("delimiter", "")))
         elif key in self.server.objects:
-            self._reply(200, self.server.objects[key], "application/octet-stream")
+            self.reply(200, self.server.objects[key], "application/octet-stream")
         else:
-            self._reply(404, b"<Error><Code>NoSuchKey</Code><Message>none</Message></Error>")
+            self.reply(404, b"<Error><Code>NoSuchKey</Code><Message>none</Message></Error>")
 
-    def _listing(self, bucket: str, prefix: str, delimiter: str) -> bytes:
+    def listing(self, bucket: str, prefix: str, delimiter: str) -> bytes:
         files, folders = [], set()
         with self.server.lock:
             sizes = {key: len(body) for key, body in self.server.objects.items()}

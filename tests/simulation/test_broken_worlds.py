@@ -71,10 +71,12 @@ def test_no_mean_is_further_from_the_linear_one_than_epsilon(declared: bool) -> 
 
 
 def test_a_declared_error_is_allowed_for_and_one_that_is_not_breaks_the_floor() -> None:
-    told: dict[str, Any] = {"dim": 3, "actions": 20, "epsilon": 0.02, "waves": 8.0, "baseline": Baseline(rank=1)}
+    settings: dict[str, Any] = {"dim": 3, "actions": 20, "epsilon": 0.02, "waves": 8.0, "baseline": Baseline(rank=1)}
     runs, spec = 60, Spec("SafeLUCB", alpha=0.02, delta=DELTA, reward_range=(0.0, 1.0))
     kept, lost = (
-        simulate(MisspecifiedWorld(**told, rewards=Bounded(0.3), declared=known), [spec], runs=runs, horizon=2500)[0]
+        simulate(MisspecifiedWorld(**settings, rewards=Bounded(0.3), declared=known), [spec], runs=runs, horizon=2500)[
+            0
+        ]
         for known in (True, False)
     )
     assert broken(kept) <= allowed(runs)
@@ -86,8 +88,8 @@ class Guarded:
     """LUCB proposes, a guard decides, and LUCB learns what was played."""
 
     def __init__(self, problem: Problem) -> None:
-        told: dict[str, Any] = problem.settings(ridge=0.3, delta=0.05)
-        self.learner = surefoot.LUCB(dim=problem.dim, **told)
+        settings: dict[str, Any] = problem.settings(ridge=0.3, delta=0.05)
+        self.learner = surefoot.LUCB(dim=problem.dim, **settings)
         self.guard = surefoot.Guard(alpha=0.05, delta=DELTA, promise="played", seed=problem.seed)
         self.rows: dict[int, Any] = {}
 

@@ -13,12 +13,11 @@ import pytest
 
 from surefoot.errors import WorkerError
 from surefoot.simulation import PaperWorld, Spec, simulate
-from tests.simulation.cluster_run import digest_of_replay, digest_of_sweep, write_log
+from tests.simulation.cluster_run import digest_of_sweep
 
 
 @pytest.mark.parametrize("kind", ["ray", "dask", pytest.param("ray-client", marks=pytest.mark.long)])
-def test_a_sweep_and_a_replay_that_lose_a_node_have_the_digests_of_one_process(kind: str, tmp_path: Path) -> None:
-    paths = write_log(tmp_path)
+def test_a_sweep_that_loses_a_node_has_the_digest_of_one_process(kind: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation.cluster_run", kind, str(tmp_path)],
         capture_output=True,
@@ -28,9 +27,8 @@ def test_a_sweep_and_a_replay_that_lose_a_node_have_the_digests_of_one_process(k
     )
     assert done.returncode == 0, done.stderr[-2_000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert all(0 < share < 1 for share in found["lost_after"]), "nodes must be lost in the middle"
+    assert 0 < found["lost_after"] < 1, "a node must be lost in the middle"
     assert found["sweep"] == digest_of_sweep(tmp_path / "here")
-    assert found["replay"] == digest_of_replay(paths)
     assert found["error"] == ["PolicyError", "No policy could be made for 'mine': no policy today"]
 
 

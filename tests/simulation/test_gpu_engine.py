@@ -17,7 +17,7 @@ from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import TYPES, Device, GpuExecutor, Kind, engine_of, refusal, set_up
+from surefoot.simulation.gpu_engine import TYPES, Device, GpuExecutor, engine_of, refusal, set_up
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
 ALPHAS = (0.05, 0.4)
@@ -43,7 +43,7 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 
-LUCB = engine_of(Kind("Lucb", RADII["paper"]), fixed=True, dim=4)
+LUCB = engine_of("Lucb", RADII["paper"], fixed=True, dim=4)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ LUCB = engine_of(Kind("Lucb", RADII["paper"]), fixed=True, dim=4)
 )
 def test_the_core_compiles_for_a_gpu(policy: str, dim: int, fixed: bool) -> None:
     # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
-    options = engine_of(Kind(policy, RADII["amm"]), fixed=fixed, dim=dim).options("compute_90")
+    options = engine_of(policy, RADII["amm"], fixed=fixed, dim=dim).options("compute_90")
     code = Compiler().compile(source(), sources(), options, kind="PTX").decode()
     assert ".entry play" in code
     assert ".entry draw" in code
@@ -290,13 +290,13 @@ def test_the_bits_of_every_radius_are_a_cpu_s(radius: str) -> None:
 
 
 def test_lanes_share_no_set_that_each_chooses_for_itself() -> None:
-    assert engine_of(Kind("SafeLucb", RADII["amm"]), fixed=True, dim=4).team > 1
-    assert engine_of(Kind("SafeLucb", RADII["dual"]), fixed=True, dim=4).team == 1
-    assert engine_of(Kind("Lucb", RADII["paper"]), fixed=False, dim=4).team == 1
+    assert engine_of("SafeLucb", RADII["amm"], fixed=True, dim=4).team > 1
+    assert engine_of("SafeLucb", RADII["dual"], fixed=True, dim=4).team == 1
+    assert engine_of("Lucb", RADII["paper"], fixed=False, dim=4).team == 1
 
 
 def test_a_program_is_for_one_radius_one_dimension_and_one_kind_of_rows() -> None:
-    options = engine_of(Kind("Lucb", RADII["logdet"]), fixed=False, dim=7).options("sm_90")
+    options = engine_of("Lucb", RADII["logdet"], fixed=False, dim=7).options("sm_90")
     assert {"-DPOLICY=Lucb", "-DRADIUS=1", "-DIS_FIXED=0", "-DDIM=7"} <= set(options)
 
 

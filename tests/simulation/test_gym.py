@@ -134,8 +134,8 @@ PLAYED: dict[str, World] = {
 
 
 def decide(policy: Any, features: Any, baseline: int, known: float) -> Any:
-    told = {"baseline_reward": known} if isinstance(policy, surefoot.CLUCB) else {}
-    return policy.decide(features, baseline=baseline, **told)
+    settings = {"baseline_reward": known} if isinstance(policy, surefoot.CLUCB) else {}
+    return policy.decide(features, baseline=baseline, **settings)
 
 
 @pytest.mark.parametrize("name", PLAYERS)

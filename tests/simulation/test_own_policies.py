@@ -31,19 +31,19 @@ WORLDS: dict[str, World] = {
     "contextual, late": ContextualWorld(rewards=Gaussian(0.02), actions=5, dim=3, baseline=Baseline(rank=2), delay=6.0),
 }
 OURS = {
-    "LUCB": (Spec("LUCB", delta=0.05, ridge=0.3), lambda p: surefoot.LUCB(dim=p.dim, **told(p))),
+    "LUCB": (Spec("LUCB", delta=0.05, ridge=0.3), lambda p: surefoot.LUCB(dim=p.dim, **settings_of(p))),
     "CLUCB": (
         Spec("CLUCB", alpha=ALPHA, delta=0.05, ridge=0.3),
-        lambda p: surefoot.CLUCB(dim=p.dim, alpha=ALPHA, **told(p)),
+        lambda p: surefoot.CLUCB(dim=p.dim, alpha=ALPHA, **settings_of(p)),
     ),
     "SafeLUCB": (
         Spec("SafeLUCB", alpha=ALPHA, delta=0.05, ridge=0.3),
-        lambda p: surefoot.SafeLUCB(dim=p.dim, alpha=ALPHA, **told(p)),
+        lambda p: surefoot.SafeLUCB(dim=p.dim, alpha=ALPHA, **settings_of(p)),
     ),
 }
 
 
-def told(problem: Problem) -> dict[str, Any]:
+def settings_of(problem: Problem) -> dict[str, Any]:
     return problem.settings(ridge=0.3, delta=0.05)
 
 
@@ -228,10 +228,10 @@ def test_a_sweep_takes_policies_and_knows_them_again(tmp_path: Path) -> None:
         run_sweep(sweep(other), tmp_path / "one", threads=1)
     # The same factory, but its class does something else.
     before = sweep(greedy).describe()
-    kept = EpsilonGreedy.__dict__["_learn"]
+    kept = EpsilonGreedy.__dict__["learn"]
     try:
-        EpsilonGreedy._learn = lambda self, features, reward, is_learner: None  # type: ignore[method-assign]
+        EpsilonGreedy.learn = lambda self, features, reward, is_learner: None  # type: ignore[method-assign]
         assert sweep(greedy).describe() != before
     finally:
-        EpsilonGreedy._learn = kept  # type: ignore[method-assign]
+        EpsilonGreedy.learn = kept  # type: ignore[method-assign]
     assert sweep(greedy).describe() == before

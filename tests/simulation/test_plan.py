@@ -10,10 +10,9 @@ from scipy.stats import binom
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.reports.plan_text import notes, rows
-from surefoot.simulation import guard_plan, simulate_guard
-from surefoot.simulation.plan_worlds import PlanWorld
-from surefoot.simulation.rollout_plan import Answer, plan, rewards_until
+from surefoot.reports.plan import notes, rows
+from surefoot.simulation import guard_simulation, simulate_guard
+from surefoot.simulation.rollout_plan import PlanWorld, Rollout, plan, rewards_until
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "lift": 0.25, "per_day": 300.0}
 
@@ -43,7 +42,7 @@ def test_a_larger_alpha_frees_the_learner_sooner_and_gains_more(known: bool) -> 
         assert math.isfinite(paper.bound_rounds) == known
 
 
-def _is_sooner_and_gains_more(careful: Answer, bold: Answer) -> None:
+def _is_sooner_and_gains_more(careful: Rollout, bold: Rollout) -> None:
     assert bold.free_round < careful.free_round
     assert bold.free_day == pytest.approx(bold.free_round / 300)
     assert bold.gained > careful.gained
@@ -65,8 +64,8 @@ def test_a_learner_that_is_not_free_in_time_is_said_to_be_so() -> None:
 
 def test_safelucb_is_free_sooner_when_it_is_told_the_range_of_rewards() -> None:
     free = [
-        plan(**COMMON, alphas=[0.05], days=20, runs=30, known=False, reward_range=told, policies=["safe"])  # type: ignore[arg-type]
-        for told in (None, (0.0, 1.0))
+        plan(**COMMON, alphas=[0.05], days=20, runs=30, known=False, reward_range=args, policies=["safe"])  # type: ignore[arg-type]
+        for args in (None, (0.0, 1.0))
     ]
     without, ranged = (found.answers[0] for found in free)
     assert ranged.baseline_rounds < without.baseline_rounds
@@ -98,8 +97,8 @@ CLICKS = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "lift":
 
 
 def test_clicks_free_the_learner_sooner_than_their_noise_alone() -> None:
-    told: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"]}
-    by_noise, by_clicks = (plan(**told, clicks=clicks, reward_range=(0.0, 1.0)) for clicks in (False, True))
+    settings: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"]}
+    by_noise, by_clicks = (plan(**settings, clicks=clicks, reward_range=(0.0, 1.0)) for clicks in (False, True))
     assert by_clicks.answers[0].baseline_rounds < 0.7 * by_noise.answers[0].baseline_rounds
     assert by_clicks.answers[0].violations == 0
     assert by_clicks.settings["noise"] == 0.5
@@ -107,25 +106,32 @@ def test_clicks_free_the_learner_sooner_than_their_noise_alone() -> None:
 
 def test_a_plan_for_clicks_says_when_it_is_hopeless() -> None:
     """86 rewards of the better arm at alpha 0.1: at 3% and a tenth of 100 rounds a day, 288 days."""
-    told: dict[str, Any] = {**CLICKS, "baseline_reward": 0.02, "per_day": 100, "alphas": [0.1], "runs": 2}
-    found = " ".join(notes(plan(**told, clicks=True)))
+    settings: dict[str, Any] = {**CLICKS, "baseline_reward": 0.02, "per_day": 100, "alphas": [0.1], "runs": 2}
+    found = " ".join(notes(plan(**settings, clicks=True)))
     assert "86 at 0.1" in found
     assert "takes 288 days" in found
     assert "4 days are hopeless" in found
     assert "guard" in found
-    assert "hopeless" not in " ".join(notes(plan(**{**told, "per_day": 100_000}, clicks=True)))
+    assert "hopeless" not in " ".join(notes(plan(**{**settings, "per_day": 100_000}, clicks=True)))
 
 
 def test_what_is_needed_stands_beside_the_days_until_free() -> None:
-    told: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"], "clicks": True}
-    found = plan(**told)
+    settings: dict[str, Any] = {
+        **CLICKS,
+        "alphas": [0.3],
+        "runs": 8,
+        "known": False,
+        "policies": ["safe"],
+        "clicks": True,
+    }
+    found = plan(**settings)
     (answer,) = found.answers
     # (r / 0.3 + 0.7^2 / 0.7) 2 ln(1000) / (r - 0.7)^2 / 0.05 rounds, 2,000 a day, at r = 1.5.
     assert answer.needed_day == pytest.approx((5.0 + 0.7) * 2 * np.log(1000) / 0.64 / 0.05 / 2_000)
     shown = dict(rows(found, "SafeLUCB"))
     assert shown["  until enough rewards have come, at a share alpha"] == [f"{answer.needed_day:,.1f}"]
     assert shown["rewards seen until free"] == [f"{answer.needed_times:.1f} x what is needed"]
-    plain = plan(**{**told, "clicks": False})
+    plain = plan(**{**settings, "clicks": False})
     assert not {"  until enough rewards have come, at a share alpha", "rewards seen until free"} & set(
         dict(rows(plain, "SafeLUCB"))
     )
@@ -152,15 +158,15 @@ def test_a_guard_is_planned_by_itself_or_beside_the_others() -> None:
 
     from surefoot.cli.commands import app
 
-    told = ["plan", "--baseline-reward", "0.3", "--lift", "0.5", "--per-day", "500", "--days", "4", "--runs", "10"]
-    alone = CliRunner().invoke(app, [*told, "--policy", "guard", "--alpha", "0.1,0.3", "--json"])
+    args = ["plan", "--baseline-reward", "0.3", "--lift", "0.5", "--per-day", "500", "--days", "4", "--runs", "10"]
+    alone = CliRunner().invoke(app, [*args, "--policy", "guard", "--alpha", "0.1,0.3", "--json"])
     answers = json.loads(alone.stdout)["guard"]
     assert [answer["alpha"] for answer in answers] == [0.1, 0.3]
     assert answers[1]["half_day"] < answers[0]["half_day"]
     assert answers[1]["gained"] > answers[0]["gained"] > 0
-    beside = CliRunner().invoke(app, [*told, "--policy", "safe,guard", "--alpha", "0.3", "--json"])
+    beside = CliRunner().invoke(app, [*args, "--policy", "safe,guard", "--alpha", "0.3", "--json"])
     assert set(json.loads(beside.stdout)) == {"answers", "rounds", "days", "settings", "guard"}
-    shown = CliRunner().invoke(app, [*told, "--policy", "safe,guard", "--alpha", "0.3"])
+    shown = CliRunner().invoke(app, [*args, "--policy", "safe,guard", "--alpha", "0.3"])
     assert "days until half of the rounds" in shown.stdout
 
 
@@ -170,25 +176,25 @@ def test_a_long_plan_of_a_guard_is_not_that_of_its_first_rounds(monkeypatch: pyt
 
     from surefoot.cli.commands import app
 
-    monkeypatch.setattr(guard_plan, "MOST_ROUNDS", 10_000)
-    told = ["plan", "--policy", "guard", "--baseline-reward", "0.3", "--per-day", "5000", "--days", "30"]
-    better = [*told, "--lift", "0.3", "--alpha", "0.2", "--runs", "10", "--delta", "0.05"]
+    monkeypatch.setattr(guard_simulation, "MOST_ROUNDS", 10_000)
+    args = ["plan", "--policy", "guard", "--baseline-reward", "0.3", "--per-day", "5000", "--days", "30"]
+    better = [*args, "--lift", "0.3", "--alpha", "0.2", "--runs", "10", "--delta", "0.05"]
     (answer,) = json.loads(CliRunner().invoke(app, [*better, "--json"]).stdout)["guard"]
     most = 0.3 * 0.3 * 30 * 5_000
     assert 0.9 * most < answer["gained"] < most
     assert answer["gained_share"] == pytest.approx(answer["gained"] / (0.3 * 30 * 5_000))
     assert answer["simulated_days"] == 2.0
-    shown = CliRunner().invoke(app, [*told, "--lift", "0", "--alpha", "0.05", "--runs", "10"], env={"COLUMNS": "200"})
+    shown = CliRunner().invoke(app, [*args, "--lift", "0", "--alpha", "0.05", "--runs", "10"], env={"COLUMNS": "200"})
     assert "30 days, 2 of them simulated" in " ".join(shown.stdout.split())
     assert "more than 2" in shown.stdout
     assert "not in time" not in shown.stdout
 
 
 def test_of_rare_rewards_a_round_may_stand_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: dict[str, Any] = {"baseline_reward": 0.01, "lift": 0.2, "per_day": 10_000, "days": 4, "delta": 0.05}
-    (exact,) = guard_plan.plan_guard(**told, alphas=[0.2], runs=24, seed=1)
-    monkeypatch.setattr(guard_plan, "MOST_ROUNDS", 10_000)
-    (found,) = guard_plan.plan_guard(**told, alphas=[0.2], runs=24, seed=2)
+    settings: dict[str, Any] = {"baseline_reward": 0.01, "lift": 0.2, "per_day": 10_000, "days": 4, "delta": 0.05}
+    (exact,) = guard_simulation.plan_guard(**settings, alphas=[0.2], runs=24, seed=1)
+    monkeypatch.setattr(guard_simulation, "MOST_ROUNDS", 10_000)
+    (found,) = guard_simulation.plan_guard(**settings, alphas=[0.2], runs=24, seed=2)
     assert found.simulated_days == exact.simulated_days == 4.0
     assert found.gained == pytest.approx(exact.gained, rel=0.15)
     assert found.baseline_rounds == pytest.approx(exact.baseline_rounds, rel=0.15)

@@ -17,8 +17,7 @@ from surefoot.errors import ConfigError
 from surefoot.simulation import sweep as sweeps
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
-from surefoot.simulation.sweep import Part, Sweep, run_sweep
-from surefoot.simulation.sweep_config import read_sweep, sweep_from
+from surefoot.simulation.sweep import Part, Sweep, read_sweep, run_sweep, sweep_from
 from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld, FunctionWorld, PaperWorld
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.1, floor_share=0.5)]

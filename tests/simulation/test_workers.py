@@ -16,17 +16,7 @@ import pytest
 
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError, PolicyError, WorkerError
-from surefoot.simulation import (
-    FunctionWorld,
-    PaperWorld,
-    Part,
-    Spec,
-    Sweep,
-    plan_guard,
-    run_sweep,
-    simulate,
-    workers,
-)
+from surefoot.simulation import FunctionWorld, PaperWorld, Part, Spec, Sweep, plan_guard, run_sweep, simulate, workers
 from surefoot.simulation.engine import ChunkTask, default_checkpoints
 from surefoot.simulation.rollout_plan import plan
 from surefoot.simulation.workers import available_memory, completed, workers_on
@@ -65,8 +55,7 @@ def processes() -> Iterator[ProcessPoolExecutor]:
 
 
 @pytest.mark.parametrize(
-    "on",
-    ["", "lokal", "local:", "local:x", "local:-1", "ray:", "ray://head", "dask", "dask://head", "gpu:a", 3],
+    "on", ["", "lokal", "local:", "local:x", "local:-1", "ray:", "ray://head", "dask", "dask://head", "gpu:a", 3]
 )
 def test_an_address_that_is_none_is_refused_before_any_work(on: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`on` must be local\[:threads\], ray\[://host:port\], dask://host:port"):
@@ -98,9 +87,9 @@ def test_processes_give_the_table_of_threads_and_stay_open(processes: ProcessPoo
 
 
 def test_a_simulation_and_both_plans_are_the_same_in_other_processes(processes: ProcessPoolExecutor) -> None:
-    told: dict[str, Any] = {"runs": 45, "horizon": 60, "seed": 5}
+    settings: dict[str, Any] = {"runs": 45, "horizon": 60, "seed": 5}
     for here, there in zip(
-        simulate(PaperWorld(), SPECS, **told), simulate(PaperWorld(), SPECS, on=processes, **told), strict=True
+        simulate(PaperWorld(), SPECS, **settings), simulate(PaperWorld(), SPECS, on=processes, **settings), strict=True
     ):
         assert all(np.array_equal(here.measures[name], there.measures[name]) for name in here.measures)
         assert np.array_equal(here.violations, there.violations)
@@ -193,20 +182,20 @@ class Gathering(Executor):
 
     def __init__(self) -> None:
         self.played: list[int] = []
-        self._waiting: list[tuple[ChunkTask, Future[Any]]] = []
+        self.waiting: list[tuple[ChunkTask, Future[Any]]] = []
 
     def submit(self, task: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        self._waiting.append((task, future))
-        if len(self._waiting) == 4:
-            threading.Timer(0.1, self._play).start()
+        self.waiting.append((task, future))
+        if len(self.waiting) == 4:
+            threading.Timer(0.1, self.play).start()
         return future
 
-    def _play(self) -> None:
-        for chunk, promised in reversed(self._waiting):
+    def play(self) -> None:
+        for chunk, promised in reversed(self.waiting):
             self.played.append(len(chunk.runs))
             promised.set_result(chunk.hand_in(chunk.play()))
-        self._waiting = []
+        self.waiting = []
 
 
 def test_an_engine_of_another_kind_is_an_executor_that_knows_chunks(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ class Compiler:
     """Makes of a GPU's program a library for this machine."""
 
     def __init__(self, *, changed: Mapping[str, tuple[str, str]] | None = None, watched: bool = False) -> None:
-        self._changed, self._watched = changed or {}, watched
-        self.version = (SHIM.read_text(), self._changed, watched)  # what a program depends on beside its sources
+        self.changed, self.watched = changed or {}, watched
+        self.version = (SHIM.read_text(), self.changed, watched)  # what a program depends on beside its sources
 
     def compile(self, text: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
         constants = [option for option in options if option.startswith("-D")]
@@ -39,23 +39,23 @@ class Compiler:
             folder = Path(place)
             for name, header in headers.items():
                 if name not in LIBRARY:  # g++ has a standard library of its own
-                    (folder / name).write_text(self._change(name, header))
+                    (folder / name).write_text(self.change(name, header))
             named = "".join(f"KERNEL({name})\n" for name in KERNELS)
             (folder / "play.cpp").write_text(f'#include "{SHIM}"\n#line 1 "play.cu"\n{text}\n{named}')
-            watch = ["-fsanitize=thread"] if self._watched else []
-            self._run(*FLAGS, *watch, *constants, "-c", "play.cpp", "-I.", "-o", "play.o", folder=folder)
+            watch = ["-fsanitize=thread"] if self.watched else []
+            self.run(*FLAGS, *watch, *constants, "-c", "play.cpp", "-I.", "-o", "play.o", folder=folder)
             # Without the sanitizer's own library: the shim answers its calls.
-            self._run("-shared", "-Wl,-z,defs", "play.o", "-o", "play.so", folder=folder)
+            self.run("-shared", "-Wl,-z,defs", "play.o", "-o", "play.so", folder=folder)
             return (folder / "play.so").read_bytes()
 
-    def _change(self, name: str, header: str) -> str:
-        if name not in self._changed:
+    def change(self, name: str, header: str) -> str:
+        if name not in self.changed:
             return header
-        old, new = self._changed[name]
+        old, new = self.changed[name]
         assert header.count(old) == 1
         return header.replace(old, new)
 
-    def _run(self, *arguments: str, folder: Path) -> None:
+    def run(self, *arguments: str, folder: Path) -> None:
         done = subprocess.run([CXX, *arguments], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ConfigError(f"The GPU engine must compile, but {CXX} says:\n{done.stderr[:4000]}")
@@ -120,8 +120,8 @@ _Stream.null = _Stream()
 
 class _Kernel:
     def __init__(self, launch: Any, seed: int) -> None:
-        self._launch, self._seed = launch, seed
-        self._launch.restype = ctypes.c_char_p
+        self.launch, self.seed = launch, seed
+        self.launch.restype = ctypes.c_char_p
         self.preferred_shared_memory_carveout = 0
 
     def __call__(self, grid: Sequence[int], block: Sequence[int], given: Sequence[Any], shared_mem: int = 0) -> None:
@@ -129,7 +129,7 @@ class _Kernel:
         x, y = (*grid, 1)[:2]
         values = [np.array(one.data.ptr if isinstance(one, Array) else one) for one in given]
         places = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
-        trouble = self._launch(x, y, threads, ctypes.c_uint64(self._seed), ctypes.c_size_t(shared_mem), places)
+        trouble = self.launch(x, y, threads, ctypes.c_uint64(self.seed), ctypes.c_size_t(shared_mem), places)
         if trouble is not None:
             raise WarpError(trouble.decode())
 
@@ -139,10 +139,10 @@ def cupy(seed: int) -> Any:
 
     class RawModule:
         def __init__(self, *, path: str) -> None:
-            self._library = ctypes.CDLL(path)
+            self.library = ctypes.CDLL(path)
 
         def get_function(self, name: str) -> _Kernel:
-            return _Kernel(self._library[f"launch_{name}"], seed)
+            return _Kernel(self.library[f"launch_{name}"], seed)
 
     return SimpleNamespace(
         asarray=asarray,

@@ -23,9 +23,9 @@ def test_the_schedule_needs_what_an_optimiser_found(
     learner: float, baseline: float, limit: float, of_twelve: float
 ) -> None:
     """The figures are the least of ten starts of an optimisation over all schedules."""
-    told = {"learner": learner, "baseline": baseline, **TOLD}
-    assert guard_limit(**told).computed == pytest.approx(limit, rel=0.01)
-    assert guard_limit(**told, rates=12).computed == pytest.approx(of_twelve, rel=0.01)
+    settings = {"learner": learner, "baseline": baseline, **TOLD}
+    assert guard_limit(**settings).computed == pytest.approx(limit, rel=0.01)
+    assert guard_limit(**settings, rates=12).computed == pytest.approx(of_twelve, rel=0.01)
 
 
 @pytest.mark.parametrize("deviation", [None, 0.1])

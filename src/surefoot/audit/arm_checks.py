@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.audit.compensated_sums import CompensatedSum, Vector
 from surefoot.audit.likelihood import LIKELIHOOD, RebuiltArmLikelihood
 from surefoot.audit.proof_checker import CLAIMED, LinearFact, ProofChecker, Tolerances
-from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, near
+from surefoot.audit.recorded_round import RecordedRound, RoundProblems, near
 
 APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral
 
@@ -23,8 +23,9 @@ class ArmChecks:
         self.alpha, self.delta = float(settings.get("alpha") or 0.0), float(settings.get("delta") or 1.0)
         self.mean: float | None = settings.get("baseline_reward")
         self.default: int | None = None
-        self._plays, self._seen, self._total = np.zeros(self.arms), np.zeros(self.arms), CompensatedSum((self.arms,))
+        self._plays, self._counts, self._total = np.zeros(self.arms), np.zeros(self.arms), CompensatedSum((self.arms,))
         self.rounds = 0
+        self.short = 0.0  # the most that the learner's rounds fell short by, within what rounding may do
         self.is_alarmed = False
         bounds = settings.get("reward_bounds") if self.keeps_floor else None
         self._likelihood = (
@@ -47,7 +48,7 @@ class ArmChecks:
             self._check_index(round_, problems)
         self._plays[round_.action] += 1
 
-    def move(self, decided: OfferedRound, played: int) -> None:
+    def move(self, decided: RecordedRound, played: int) -> None:
         """A round was not played as decided: count it as it was played."""
         self._plays[decided.action] -= 1
         self._plays[played] += 1
@@ -55,6 +56,10 @@ class ArmChecks:
     def teaches(self, is_learner: bool) -> bool:
         """Every round's reward is learned from."""
         return True
+
+    def known_reward(self, round_: RecordedRound) -> float:
+        """What the default arm is known to earn."""
+        return abs(self.mean or 0.0)
 
     def declared_mean(self, round_: RecordedRound) -> None:
         """Arms are not watched."""
@@ -72,7 +77,7 @@ class ArmChecks:
 
     def learn(self, features: Vector, reward: float, is_learner: bool, declared: float | None = None) -> None:
         """Take in the reward of a round."""
-        self._seen += features
+        self._counts += features
         self._total.add(reward * features)
         if self._likelihood is not None:
             is_known = self.mean is not None and self.default is not None and features[self.default] == 1.0
@@ -86,11 +91,11 @@ class ArmChecks:
         (docs/mathematics.md, "Plain arms")
         """
         bounds = self.arms - 1 if self.mean is not None else self.arms + 1
-        seen, total = self._seen, self._total.value
+        counts, total = self._counts, self._total.value
         low, high = np.zeros(self.arms), np.full(self.arms, math.inf)
-        for i in np.flatnonzero(seen):
-            reach = math.sqrt(2 * self.noise**2 * math.log(APERY * bounds * seen[i] ** 3 / self.delta) / seen[i])
-            low[i], high[i] = max(0.0, total[i] / seen[i] - reach), total[i] / seen[i] + reach
+        for i in np.flatnonzero(counts):
+            reach = math.sqrt(2 * self.noise**2 * math.log(APERY * bounds * counts[i] ** 3 / self.delta) / counts[i])
+            low[i], high[i] = max(0.0, total[i] / counts[i] - reach), total[i] / counts[i] + reach
         if self.mean is not None and self.default is not None:
             low[self.default] = high[self.default] = self.mean
         return low, high
@@ -134,6 +139,8 @@ class ArmChecks:
             problems.add(
                 "admissible", f"the learner played, but what can be proved falls short of the floor by {short:.6g}"
             )
+        elif round_.is_learner:
+            self.short = max(self.short, short)
         if is_allowed and not (round_.is_learner or round_.is_held):
             problems.add("verdict", "the learner was allowed to play, but the baseline was played")
 
@@ -179,7 +186,9 @@ class ArmChecks:
 
     def _uppers(self, known: RebuiltArmLikelihood) -> Vector:
         """What arms are proposed by; those that were never seen come first anyway."""
-        uppers = [known.upper(i) if self._seen[i] > 0 and i != self._known_arm else math.inf for i in range(self.arms)]
+        uppers = [
+            known.upper(i) if self._counts[i] > 0 and i != self._known_arm else math.inf for i in range(self.arms)
+        ]
         return np.array([self.mean if i == self._known_arm else upper for i, upper in enumerate(uppers)], dtype=float)
 
     @property
@@ -209,7 +218,7 @@ class ArmChecks:
 
     def _check_proposal(self, round_: RecordedRound, indices: Vector, problems: RoundProblems) -> None:
         """An arm that was never observed first, the one played least; otherwise the highest index."""
-        unseen = [i for i in np.flatnonzero(self._seen == 0) if self.mean is None or i != self.default]
+        unseen = [i for i in np.flatnonzero(self._counts == 0) if self.mean is None or i != self.default]
         if unseen:
             is_best = round_.proposal in unseen and self._plays[round_.proposal] == min(self._plays[i] for i in unseen)
         else:
@@ -223,5 +232,5 @@ class ArmChecks:
             return
         # Arms that were never seen are proposed first, so nobody looks at what is divided by 0.
         with np.errstate(divide="ignore", invalid="ignore"):
-            indices = self._total.value / self._seen + self.noise * np.sqrt(8 * math.log(self.rounds) / self._seen)
+            indices = self._total.value / self._counts + self.noise * np.sqrt(8 * math.log(self.rounds) / self._counts)
         self._check_proposal(round_, indices, problems)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from surefoot.audit.declarations import RATES, DeclaredMetric, GuardDeclarations
 
-MEMORY, STEPS = 300.0, 4
+MEMORY, HISTORY, CHANGE, STEPS = 300.0, 1e4, 3.0, 4
 LEAST_FACTOR, RAREST = 0.05, 1e-6  # of 1 + s (y - m), and of the chances that means are believed to be
 OF_TERM, OF_SUM = 1e-14, 2.3e-16  # given away of every logarithm that is added, and of the sum
 BELOW_ONE = 1.0 - 2.0**-50
@@ -32,17 +32,23 @@ class BookedRound:
 
 @dataclass(slots=True)
 class SideMean:
-    """A running mean that begins in the middle, and the spread around what was expected."""
+    """A running mean that begins in the middle, the spread around what was expected, and the mean since a change."""
 
     mean: float
     spread: float
+    overall: float
     count: float = 1.0
+    rewards: float = 1.0
 
     def add(self, reward: float, expected: float) -> None:
         """Take a reward in."""
         self.count = min(self.count + 1.0, MEMORY)
         self.mean += (reward - self.mean) / self.count
         self.spread += ((reward - expected) ** 2 - self.spread) / self.count
+        self.rewards = min(self.rewards + 1.0, HISTORY)
+        self.overall += (reward - self.overall) / self.rewards
+        if (self.mean - self.overall) ** 2 * self.count > CHANGE**2 * self.spread:
+            self.rewards, self.overall = self.count, self.mean
 
 
 class RebuiltBank:
@@ -55,7 +61,8 @@ class RebuiltBank:
         self.carried = self.played = metric.reserve
         self.owed = self.coin_variance = 0.0
         width = 1.0 - metric.low
-        self.learner, self.baseline = (SideMean(metric.low + width / 2.0, width * width / 4.0) for _ in range(2))
+        middle = metric.low + width / 2.0
+        self.learner, self.baseline = (SideMean(middle, width * width / 4.0, middle) for _ in range(2))
 
     @property
     def held(self) -> float:
@@ -131,6 +138,16 @@ class RebuiltBank:
         if self.metric.is_played:
             self.coin_variance += share * (1.0 - share)
             self.played -= self.worst_of_playing if is_learner else 0.0
+        self._carry()
+
+    def lose(self, rounds: float, share: float) -> None:
+        """Pay for rounds of which nothing is left: at the largest share, with as much luck as coins can have."""
+        worst = rounds * self.worst(share)
+        self.owed += worst
+        self.carried -= worst
+        if self.metric.is_played:
+            self.coin_variance += 0.25 * rounds
+            self.played -= rounds * self.worst_of_playing
         self._carry()
 
     def _carry(self) -> None:
@@ -227,8 +244,17 @@ def _affordable(bank: RebuiltBank) -> float:
 
 
 def _trust(bank: RebuiltBank) -> float:
-    """1/z^2 of a learner that is z > 1 standard errors below the floor by itself."""
+    """1/z^2 of a learner that is z > 1 standard errors below the floor by itself, of late and since it changed."""
     metric, learner, baseline = bank.metric, bank.learner, bank.baseline
-    below = (metric.sign - metric.alpha) * baseline.mean - metric.sign * learner.mean
-    error = max(learner.spread, baseline.spread) * (1.0 / learner.count + 1.0 / baseline.count)
-    return min(1.0, error / below**2) if below > 0.0 else 1.0
+    spread, floor = max(learner.spread, baseline.spread), metric.sign - metric.alpha
+
+    def kept(of_learner: float, of_baseline: float, counts: tuple[float, float]) -> float:
+        below = floor * of_baseline - metric.sign * of_learner
+        return min(1.0, spread * sum(1.0 / count for count in counts) / below**2) if below > 0.0 else 1.0
+
+    if floor * baseline.mean <= metric.sign * learner.mean:
+        return 1.0
+    return min(
+        kept(learner.mean, baseline.mean, (learner.count, baseline.count)),
+        kept(learner.overall, baseline.overall, (learner.rewards, baseline.rewards)),
+    )

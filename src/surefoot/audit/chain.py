@@ -75,6 +75,8 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
         The event, and what its hash was.
     time, signature : float and str
         When a server gave it out, and its Ed25519 signature over all of this; "" where there is none.
+    key : str
+        Name of the key that has signed it (`PublicKey.name`), for a server's keys change.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     hash: str
     time: float = 0.0
     signature: str = ""
+    key: str = ""
 
     def is_signed_by(self, *keys: PublicKey) -> bool:
         """Whether it has a signature, by one of these keys.
@@ -99,10 +102,10 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
         Returns
         -------
         bool
-            Whether it has.
+            Whether it has, by the one that it names.
         """
         message = head_message(self.experiment, Head(self.number, self.hash), self.time)
-        return any(key.has_signed(self.signature, message) for key in keys)
+        return any(key.name == self.key and key.has_signed(self.signature, message) for key in keys)
 
 
 class HeadSearch:
@@ -275,7 +278,12 @@ def _check_signatures(report: JournalReport, kept: list[ExpectedHead], keys: Seq
     for one in kept:
         report.signed += 1
         if not one.is_signed_by(*keys):
-            fault = "was not signed with any of these keys, or was changed since" if one.signature else "is not signed"
+            if not one.signature:
+                fault = "is not signed"
+            elif one.key in {key.name for key in keys}:
+                fault = f"was not signed with the key {one.key}, or was changed since"
+            else:
+                fault = f"names the key {one.key or 'of no name'}, which is not among these"
             report.findings.add(0, "signature", f"the head {one.number} of {one.experiment!r} {fault}")
 
 

@@ -2,9 +2,10 @@
 
 Before the first coin of a block the chain holds the SHA-256 of a secret, of 16 to 64 bytes; once the block is over, the
 secret itself. The coin of a round is the top 53 bits of an 8-byte BLAKE2b, keyed with the secret, of the number of the
-round (8 bytes, big-endian) and the decision's id, or nothing where the experiment is sealed. A block covers 1,000
-rounds: of an edge, whose hub commits to its secrets in its leases, those whose numbers have the same thousands;
-otherwise the next ones after the commitment.
+round (8 bytes, big-endian). A block covers 1,000 rounds: of an edge, whose hub commits to its secrets in its leases,
+those whose numbers have the same thousands; otherwise the next ones after the commitment. Where the first coin of a
+block is that of the round with which it begins, its secret may have been chosen by whoever knew the request, until that
+coin suited: such blocks are counted.
 
 Fairness is tested by bets that nobody wins against fair coins, on many ways of cheating at once. Each bet multiplies
 its wealth by a factor whose mean is 1 if the coin is uniform given all that came before: on the side
@@ -39,20 +40,20 @@ class CommittedBlock:
     """A block of coins; its rounds are kept until its secret can be compared with them.
 
     first: the round that is decided next when the block begins
-    coins: event, round, what the coin is drawn of beside that, and the coin
+    coins: event, round and the coin
     """
 
     commitment: str
     first: int
-    coins: list[tuple[int, int, str, float]] = field(default_factory=list)
+    coins: list[tuple[int, int, float]] = field(default_factory=list)
     is_revealed: bool = False
 
 
 class CommittedCoins:
     """Every block of a guard's coins, and the lease that commits to them where the chain is an edge's."""
 
-    def __init__(self, findings: Findings, tally: AuditCounts, *, is_sealed: bool) -> None:
-        self._findings, self._tally, self._is_sealed = findings, tally, is_sealed
+    def __init__(self, findings: Findings, tally: AuditCounts) -> None:
+        self._findings, self._tally = findings, tally
         self._blocks: dict[int, CommittedBlock] = {}
         self._commitments: set[str] = set()
         self.lease: events.Lease | None = None
@@ -79,8 +80,8 @@ class CommittedCoins:
             text = f"the secret revealed is not the one that event {number} commits to, of 16 to 64 bytes"
             self._findings.add(event.number, "secret", text)
         else:
-            for drawn_at, round_, decision_id, draw in block.coins:
-                if draw != coin_of(data, round_, decision_id):
+            for drawn_at, round_, draw in block.coins:
+                if draw != coin_of(data, round_):
                     text = f"the secret of its block, revealed in event {event.number}, gives another coin"
                     self._findings.add(drawn_at, "draw", text)
             self._tally.coins_recomputed += len(block.coins)
@@ -93,9 +94,11 @@ class CommittedCoins:
         if (text := self._fault(block, record)) is not None:
             self._findings.add(event.number, "block", f"the coin of round {record.round} {text}")
         if block is not None and not block.is_revealed and record.draw is not None:
-            decision_id = "" if self._is_sealed else record.decision_id
-            block.coins.append((event.number, record.round, decision_id, record.draw))
+            block.coins.append((event.number, record.round, record.draw))
             self._tally.coins_hidden[record.coins] += 1
+            # An edge's hub has committed before, in its lease.
+            is_first = record.coins not in self._tally.coin_spans
+            self._tally.coin_blocks_late += is_first and self.lease is None and record.round == block.first
             first, _ = self._tally.coin_spans.get(record.coins, (event.number, 0))
             self._tally.coin_spans[record.coins] = first, event.number
 
@@ -113,9 +116,9 @@ class CommittedCoins:
         return None if is_within else f"is not of the block that event {record.coins} began"
 
 
-def coin_of(secret: bytes, round_: int, decision_id: str) -> float:
+def coin_of(secret: bytes, round_: int) -> float:
     """The coin that a secret gives."""
-    return uniform(hashlib.blake2b(round_.to_bytes(8) + decision_id.encode(), key=secret, digest_size=8).digest())
+    return uniform(hashlib.blake2b(round_.to_bytes(8), key=secret, digest_size=8).digest())
 
 
 def seeded_coin(seed: int, round_: int) -> float:

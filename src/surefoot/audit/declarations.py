@@ -20,10 +20,36 @@ AMOUNTS = {"checkpoints": "every", "reserve": "granted", "realised_path": "lowes
 GUARDS = ("Guard",)
 RATES = tuple(4.0 * 2.13**-i for i in range(12))
 REWARD = "reward"  # the name of the metric where there is but one
-WORDS = {"promise": ("mean", "played"), "ramp": ("auto", "free", "gate"), "goal": ("earn", "save")}
+WORDS = {
+    "promise": ("mean", "played"), "ramp": ("auto", "free", "gate"), "goal": ("earn", "save"),
+    "gate": ("facts", "joint", "ledger"), "optimism": ("set", "facts"), "nesting": ("exact", "latest"),
+}  # fmt: skip
 MOST_RESOLVED = 1e9  # the largest ratio of a squared feature to the ridge
 RADII = ("paper", "logdet", "amm", "dual", "residual", *BY_LIKELIHOOD)
 CONSTRAINTS = ("cumulative", "stagewise", *AMOUNTS)
+_LINEAR = {
+    "dim", "delta", "noise", "ridge", "theta_bound", "feature_bound", "radius", "settle_after", "default_reward",
+}  # fmt: skip
+_WATCHED = {"alpha", "holdout", "watch_share", "seed"}
+SETTINGS = {
+    "LUCB": {*_LINEAR, "exploration"},
+    "CLUCB": {*_LINEAR, *_WATCHED},
+    "CLUCB2": {*_LINEAR, *_WATCHED, "reward_floor", "nesting"},
+    "SafeLUCB": {
+        *_LINEAR, *_WATCHED, "reward_bounds", "reward_range", "reward_floor", "gate", "constraint", "realised_share",
+        "optimism", "misspecification", "restart_share",
+    },
+    "UCB": {"arms", "noise", "settle_after", "default_reward"},
+    "ConservativeUCB": {
+        "arms", "alpha", "delta", "noise", "reward_bounds", "baseline_reward", "settle_after", "default_reward",
+    },
+    "Guard": {
+        "alpha", "delta", "reward_bounds", "baseline_ceiling", "promise", "ramp", "goal", "cap", "schedule",
+        "min_holdout", "reserve", "metrics", "seed", "settle_after", "default_reward", "unit_window", "predict",
+    },
+}  # fmt: skip
+# What depends on the order of rounds, or on all of them together, which no shard knows.
+UNSHARED = {"misspecification", "holdout", "settle_after", "seed", "unit_window"}
 _NEEDED = {
     "LUCB": ("dim", "delta", "noise", "theta_bound", "feature_bound"),
     "UCB": ("arms",),
@@ -203,7 +229,6 @@ class DeclaredMetric:
     reserve: float
     is_played: bool
     default: float
-    takes_predictions: bool = True
 
     def scaled(self, value: float) -> float:
         """A reward in units of the highest one."""
@@ -251,7 +276,7 @@ def plain_metrics(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     if settings.get("metrics") is not None:
         return dict(settings["metrics"])
     low, high = settings.get("reward_bounds", (0.0, 1.0))
-    only = {name: settings.get(name) for name in ("alpha", "baseline_ceiling", "ceiling_given_context", "reserve")}
+    only = {name: settings.get(name) for name in ("alpha", "baseline_ceiling", "reserve")}
     return {REWARD: {"kind": "floor", "low": low, "high": high, "default": settings.get("default_reward"), **only}}
 
 
@@ -268,16 +293,12 @@ def _metric(name: str, one: Mapping[str, Any], event: float, is_played: bool) ->
         reserve=float(one.get("reserve") or 0.0) / high,
         is_played=is_played,
         default=math.nan if default is None else float(default) / high,
-        takes_predictions=ceiling is None or bool(one.get("ceiling_given_context")),
     )
 
 
 def guard_faults(created: events.Created) -> Iterator[str]:
     """What no guard would have been made with, a sentence each."""
     settings = created.settings
-    for name, words in WORDS.items():
-        if settings.get(name, words[0]) not in words:
-            yield f"`{name}` must be one of {words}, but {settings[name]!r:.80} was declared"
     windows = (created.reward_window, settings.get("settle_after"), settings.get("unit_window"))
     if sum(one is not None for one in windows) > 1 or not all(one is None or one > 0 for one in windows):
         yield f"a window must be of some seconds, or else of some rounds, but {windows} was declared"
@@ -325,6 +346,7 @@ _POSITIVE: Rule = lambda x: 0 < x < math.inf, "be above 0"
 _NOT_NEGATIVE: Rule = lambda x: 0 <= x < math.inf, "be at least 0"
 _PART: Rule = lambda x: 0 <= x < 1, "be at least 0 and below 1"
 _COUNT: Rule = lambda x: isinstance(x, int) and x >= 1, "be a whole number of at least 1"
+_SIZE: Rule = lambda x: isinstance(x, int) and 1 <= x <= 10_000, "be a whole number from 1 to 10,000"
 _NUMBERS: dict[str, Rule] = {
     "alpha": _SHARE,
     "delta": _SHARE,
@@ -341,8 +363,8 @@ _NUMBERS: dict[str, Rule] = {
     "holdout": _SHARE,
     "watch_share": _SHARE,
     "default_reward": (lambda x: abs(x) <= LARGEST, f"lie within +-{LARGEST:g}"),
-    "dim": _COUNT,
-    "arms": _COUNT,
+    "dim": _SIZE,
+    "arms": _SIZE,
     "settle_after": _COUNT,
     "every": _COUNT,
     "granted": _POSITIVE,
@@ -353,10 +375,19 @@ _NUMBERS: dict[str, Rule] = {
 def faults(created: events.Created) -> Iterator[str]:
     """What no policy would have been made with, a sentence each."""
     settings = created.settings
+    # Whoever reads that something was promised must find that it was checked.
+    for name in sorted(set(settings) - SETTINGS.get(created.policy, set(settings))):
+        yield f"{created.policy} takes no `{name}`, but {settings[name]!r:.80} was declared"
+    for name, words in WORDS.items():
+        if settings.get(name, words[0]) not in words:
+            yield f"`{name}` must be one of {words}, but {settings[name]!r:.80} was declared"
+    if created.is_hub:
+        yield from _shared(settings)
     if created.policy in GUARDS:
         yield from guard_faults(created)
         return
-    yield from _numbers(settings, _NEEDED.get(created.policy, (*_NEEDED["LUCB"], "alpha")))
+    unnamed = (*_NEEDED["LUCB"], "alpha") if created.policy in LINEAR else ()
+    yield from _numbers(settings, _NEEDED.get(created.policy, unnamed))
     bounds = created.reward_bounds
     if bounds is not None and not -LARGEST <= bounds[0] < bounds[1] <= LARGEST:
         yield f"the declared rewards must lie between two numbers, but {bounds} was declared"
@@ -370,6 +401,16 @@ def faults(created: events.Created) -> Iterator[str]:
         yield from _linear(created.policy, settings)
     if created.policy == "ConservativeUCB":
         yield from _arms(settings)
+
+
+def _shared(settings: Mapping[str, Any]) -> Iterator[str]:
+    constraint = settings.get("constraint") or "cumulative"
+    name = constraint if isinstance(constraint, str) else dict(constraint).get("name")
+    if name not in ("cumulative", "reserve") or settings.get("promise", "mean") != "mean":
+        yield f"shards share a cumulative floor of means, with a reserve or without, but {name!r:.80} was declared"
+    for one in sorted(UNSHARED & set(settings)):
+        if settings[one]:
+            yield f"shards share no `{one}`, but {settings[one]!r:.80} was declared"
 
 
 def _numbers(settings: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:

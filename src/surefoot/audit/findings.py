@@ -10,6 +10,7 @@ from surefoot.journal.events import Event
 from surefoot.rounds.events import Acknowledged, Corrected, Erased, PairRound, RowsRound
 
 LISTED = 200  # findings that are kept in full: an edited reward contradicts every decision after it
+NOTHING_BESIDE = 1e-6  # of what was earned
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class AuditCounts:
     visits: int = 0  # of a guard's units, after their first
     coin_blocks: int = 0
     coin_spans: dict[int, tuple[int, int]] = field(default_factory=dict)  # events with a block's first and last coin
+    coin_blocks_late: int = 0  # committed to with the round of their first coin
     coins_recomputed: int = 0  # from secrets that are revealed
     coins_hidden: Counter[int] = field(default_factory=Counter)  # by the event that began their block
     refused: Counter[str] = field(default_factory=Counter)
@@ -88,8 +90,11 @@ class AuditCounts:
     last_margin: float = math.nan
     closest: ClosestDecision = field(default_factory=ClosestDecision)
     is_refuted: bool = False  # whether the alarm is on
+    short: float = 0.0  # the most that a proof of the learner's fell short by, for which rounding was held responsible
+    earned: float = 0.0  # sizes of all rewards that were learned, and what is known of the baseline's, added up
     abandoned: int = 0
     voided: int = 0  # rounds that were not played as decided
+    unproved: int = 0  # of these, rounds of the learner's in which another action was played than was proved
     texts: int = 0  # private ones that are what their events commit to
     erasures: list[tuple[int, Erased]] = field(default_factory=list)  # event, what and by whom
     corrections: list[tuple[int, Corrected]] = field(default_factory=list)  # event, what and by whom
@@ -114,6 +119,15 @@ class AuditCounts:
     def promise_round(self) -> int:
         """The round from which on the promise counts."""
         return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
+
+    def check_rounding(self, findings: Findings) -> None:
+        """Rounding counts in the units of what was declared: it must be nothing beside what was really earned."""
+        if 0.0 < self.earned * NOTHING_BESIDE < self.short:
+            text = (
+                f"proofs of the learner's rounds fall short by up to {self.short:.3g}, as rounding may in numbers as "
+                f"large as declared, but all rewards together come to {self.earned:.6g}"
+            )
+            findings.add(0, "rounding", text)
 
     def count(self, event: Event, record: RowsRound | PairRound, margin: float, pieces: int) -> None:
         """Count a round; `margin` is what its proof has above the floor, or a guard's banks have left at worst."""

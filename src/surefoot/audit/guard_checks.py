@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from surefoot.audit.bank import BookedRound, RebuiltBank, ramp_share
+from surefoot.audit.checks import Checks, OpenRound, Values
 from surefoot.audit.coins import LEVEL, CoinFairness, CommittedCoins, seeded_coin
 from surefoot.audit.declarations import RATES, GuardDeclarations, read_guard
 from surefoot.audit.findings import AuditCounts, Findings
-from surefoot.audit.guard_rewards import GuardRewards, OpenRound, Values
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.journal.events import Event
 from surefoot.rounds import Record, events
@@ -17,52 +18,53 @@ WRITTEN = 1e-9  # what is written down may differ so much from what it was compu
 NO_SHARE = 1e-12  # a share below it plays nothing in any life
 
 
-class GuardChecks:
+@dataclass(slots=True, kw_only=True)
+class OpenPair(OpenRound):
+    """A guard's round, and what its banks settle it by."""
+
+    record: events.PairRound
+    booked: list[BookedRound]
+
+
+class GuardChecks(Checks[OpenPair]):
     """Everything that the events so far say of an experiment with a guard."""
 
+    keeps_abandoned = True
+    is_pair = True
+
     def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
-        self._findings, self._tally = findings, tally
         self._declared: GuardDeclarations = read_guard(created.settings)
+        super().__init__(created, findings, tally, unit_window=self._declared.unit_window)
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
-        self._rewards = GuardRewards(self._declared, created.reward_window, self._enter, findings, tally)
-        self.coins = CoinFairness()
-        self._committed = CommittedCoins(findings, tally, is_sealed=created.is_sealed)
-        self._is_sealed = created.is_sealed  # then decisions are found beside the chain
+        self.coins: CoinFairness = CoinFairness()
+        self._committed = CommittedCoins(findings, tally)
 
     def take(self, event: Event, record: Record, mode: str) -> None:
         """Check one event of a guard."""
-        if isinstance(record, events.PairRound):
-            problems = RoundProblems()
-            key = None if self._is_sealed else f"d:{record.decision_id}"
-            _check_protocol(event, record, key, mode, problems)
-            if self._rewards.waiting(record.decision_id) is not None:
-                problems.add("doubled", f"decision {record.decision_id!r} was made before")
-            if event.kind == events.ROUND:
-                self._judge(event, record, problems)
-            else:
-                self._check_visit(record, problems)
-            problems.report(event, self._findings)
-        elif isinstance(record, events.CoinBlock):
+        if isinstance(record, events.CoinBlock):
             self._committed.take(event, record)
-        elif isinstance(record, events.Reward):
-            self._rewards.reward(event, record)
-        elif isinstance(record, events.Settled):
-            self._rewards.close(event, record)
-        elif isinstance(record, events.Abandoned):
-            self._rewards.abandon(event, record)
-        elif isinstance(record, events.Corrected):
-            self._rewards.correct(event, record)
-        elif isinstance(record, events.Voided):
-            self._rewards.void(event, record)
         else:
-            self._findings.add(event.number, "kind", f"a guard's experiment has no {event.kind}")
+            super().take(event, record, mode)
 
-    def _judge(self, event: Event, record: events.PairRound, problems: RoundProblems) -> None:
+    def lose(self, rounds: int) -> None:
+        """Every bank pays for rounds that are lost, at their worst."""
+        for bank in self._banks:
+            bank.lose(float(rounds), self._declared.most)
+
+    def _judge(self, event: Event, record: events.Round, mode: str) -> None:
+        assert isinstance(record, events.PairRound)
+        problems = RoundProblems()
+        self._check_protocol(event, record, mode, problems)
+        if event.kind == events.ROUND:
+            self._check_round(event, record, problems)
+        else:
+            self._check_visit(record, problems)
+        problems.report(event, self.findings)
+
+    def _check_round(self, event: Event, record: events.PairRound, problems: RoundProblems) -> None:
         """Check a round against everything before it, and count it."""
-        if record.round != self._tally.decisions + 1:
-            problems.add("round", f"round {self._tally.decisions + 1} is next, but this is round {record.round}")
+        self._check_number(record, problems)
         teaches = differ(record.request.baseline, record.request.proposal)
-        self._check_prediction(record.request.prediction, problems)
         self._check_unit(record, problems)
         self._check_share(record, teaches, problems)
         self._check_coin(event, record, problems)
@@ -71,29 +73,66 @@ class GuardChecks:
         else:
             self._check_certificate(record.certificate, record.share, problems)
         margin = min(bank.held - bank.cost(record.share) for bank in self._banks)
-        self._tally.count(event, record, margin, len(self._banks))
+        self.tally.count(event, record, margin, len(self._banks))
         self._book(event, record, teaches)
 
     def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:
-        is_learner = record.source == "learner"
+        is_learner, request = record.source == "learner", record.request
         if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
-            self._findings.add(event.number, "coins", unfair(self.coins))
-        booked = [
-            bank.plan(record.share, predicted(record.request.prediction, bank, self._declared)) for bank in self._banks
-        ]
+            self.findings.add(event.number, "coins", unfair(self.coins))
+        booked = [bank.plan(record.share, predicted(record.prediction, bank, self._declared)) for bank in self._banks]
         for bank in self._banks:
             bank.charge(record.share, is_learner)
-        self._rewards.decided(OpenRound(record, event.time, teaches, booked))
+        entry = OpenPair(
+            round=record.round,
+            time=event.time,
+            is_learner=is_learner,
+            waits=record.share > 0.0,
+            # An agreeing visit of a unit pays into the unit's open round alone.
+            is_income=not record.share > 0.0 and (teaches or request.unit is None),
+            unit=request.unit if teaches else None,
+            record=record,
+            booked=booked,
+        )
+        self._wait(record.decision_id, entry)
 
-    def _enter(self, entry: OpenRound, values: Values) -> None:
+    def _holds(self, values: Values) -> bool:
+        known = {metric.name: metric for metric in self._declared.metrics}
+        return all(name in known and known[name].holds(value) for name, value in values.items())
+
+    def _is_whole(self, received: Values) -> bool:
+        return all(metric.name in received for metric in self._declared.metrics)
+
+    def _learn(self, entry: OpenPair) -> None:
+        values = self._worth(entry)
         for bank, booked, value in zip(self._banks, entry.booked, values, strict=True):
             if value < bank.metric.low:
-                text = f"round {entry.record.round} has a reward of {bank.metric.name!r} below its declared bounds"
-                self._findings.add(self._tally.events, "reward", text)
+                text = f"round {entry.round} has a reward of {bank.metric.name!r} below its declared bounds"
+                self.findings.add(self.tally.events, "reward", text)
             self._earn(bank, booked, entry.is_learner, value)
         known = [value for value in values if not math.isnan(value)]
         if known:
             self.coins.rewarded(known[0])
+
+    def _worth(self, entry: OpenPair) -> list[float]:
+        """What a round enters the banks by; nan where it counts at its worst."""
+        if entry.is_abandoned and (entry.unit is not None or not entry.received):
+            return [math.nan] * len(self._banks)
+        if entry.unit is None:
+            # What had not come when the round was given up is no default.
+            return self._scaled(entry.received, lost=math.nan if entry.is_abandoned else None)
+        # What the visits of a unit have brought, cut at the highest.
+        totals = [0.0] * len(self._banks)
+        for received in filter(None, entry.rewards.values()):
+            pairs = zip(totals, self._scaled(received), strict=True)
+            totals = [math.nan if math.isnan(total + one) else min(total + one, 1.0) for total, one in pairs]
+        return totals
+
+    def _scaled(self, values: Values, *, lost: float | None = None) -> list[float]:
+        return [
+            metric.scaled(values[metric.name]) if metric.name in values else metric.default if lost is None else lost
+            for metric in self._declared.metrics
+        ]
 
     def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
         bank.enter(booked, is_learner, value)
@@ -130,24 +169,17 @@ class GuardChecks:
         if is_learner != (record.source == "learner"):
             problems.add("source", f"a coin of {draw!r} at a share of {record.share!r} does not play {record.source}")
 
-    def _check_prediction(self, prediction: float | dict[str, float] | None, problems: RoundProblems) -> None:
-        """A ceiling on average does not hold of a mean that a prediction knows more of."""
-        for metric in () if prediction is None else self._declared.metrics:
-            if not metric.takes_predictions and (not isinstance(prediction, dict) or metric.name in prediction):
-                text = f"{metric.name!r} was predicted, but its ceiling was not declared to hold given the context"
-                problems.add("prediction", text)
-
     def _check_unit(self, record: events.PairRound, problems: RoundProblems) -> None:
         unit = record.request.unit
         if unit is not None and self._declared.unit_window is None:
             problems.add("unit", "no window was declared for units")
-        elif unit is not None and unit in self._rewards.units:
+        elif unit is not None and unit in self.units:
             problems.add("unit", f"unit {unit!r} is open, but its coin was drawn again")
 
     def _check_visit(self, visit: events.PairRound, problems: RoundProblems) -> None:
         """A unit keeps its round and its side; where the baseline was to be held, that was played."""
-        self._tally.visits += 1
-        entry = self._rewards.units.get(visit.request.unit or "")
+        self.tally.visits += 1
+        entry = self.units.get(visit.request.unit or "")
         if entry is None or entry.record.round != visit.round:
             problems.add("unit", f"unit {visit.request.unit!r} is not open in round {visit.round}")
             return
@@ -155,24 +187,24 @@ class GuardChecks:
         expected = ("baseline", 0.0, None) if visit.is_held else (first.source, first.share, first.draw)
         if (visit.source, visit.share, visit.draw) != expected or visit.coins:
             problems.add("unit", f"unit {visit.request.unit!r} must keep its side, but {visit.source} was played")
-        self._rewards.visited(entry, visit.decision_id)
+        self._visited(entry, visit.decision_id)
 
-    def _check_certificate(self, seen: events.BankCertificate, share: float, problems: RoundProblems) -> None:
+    def _check_certificate(self, certificate: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         names = [bank.metric.name for bank in self._banks]
-        if [bank.metric for bank in seen.banks] != names or seen.binds not in names:
+        if [bank.metric for bank in certificate.banks] != names or certificate.binds not in names:
             problems.add("certificate", f"it must have a bank for each of {', '.join(names)}")
             return
-        self._check_figures(seen, share, problems)
+        self._check_figures(certificate, share, problems)
 
-    def _check_figures(self, seen: events.BankCertificate, share: float, problems: RoundProblems) -> None:
+    def _check_figures(self, certificate: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         names = [bank.metric.name for bank in self._banks]
         least = min(bank.allowed for bank in self._banks)
-        binds = self._banks[names.index(seen.binds)].allowed
-        if not (_fits(seen.allowed, least) and _fits(binds, least)):
-            text = f"a share of {least!r} is allowed, but it says {seen.allowed!r}, by {seen.binds!r}"
+        binds = self._banks[names.index(certificate.binds)].allowed
+        if not (_fits(certificate.allowed, least) and _fits(binds, least)):
+            text = f"a share of {least!r} is allowed, but it says {certificate.allowed!r}, by {certificate.binds!r}"
             problems.add("certificate", text)
-        for own, bank in zip(self._banks, seen.banks, strict=True):
-            wrong = [name for name, said, is_ in _compared(own, bank, share) if not _fits(said, is_)]
+        for own, bank in zip(self._banks, certificate.banks, strict=True):
+            wrong = [name for name, claimed, is_ in _compared(own, bank, share) if not _fits(claimed, is_)]
             if wrong or len(bank.log_wealth) != len(RATES):
                 text = f"{', '.join(dict.fromkeys(wrong))} of {bank.metric!r} must be what the events add up to"
                 problems.add("certificate", text)
@@ -203,20 +235,6 @@ def unfair(coins: CoinFairness) -> str:
     )
 
 
-def _check_protocol(
-    event: Event, record: events.PairRound, key: str | None, mode: str, problems: RoundProblems
-) -> None:
-    """Key, mode, and who may play in it."""
-    if event.key != key:
-        problems.add("key", f"the key of decision {record.decision_id!r} is {event.key!r}")
-    if record.mode != mode:
-        problems.add("mode", f"the experiment is in mode {mode!r}, but the decision says {record.mode!r}")
-    must_hold = record.mode != "guarded" or record.is_fallback
-    if record.is_held != must_hold or (must_hold and record.source == "learner"):
-        word = "must" if must_hold else "must not"
-        problems.add("held", f"in mode {record.mode!r} the baseline {word} be held")
-
-
 def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterator[tuple[str, float, float]]:
     """What is written of a bank, beside what the audit has added up."""
     yield "bound", bank.bound, own.bound
@@ -225,8 +243,8 @@ def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterat
     yield "cost", bank.cost, own.cost(share)
     yield "coins", bank.coins, own.coin_luck
     # A list of another length is found by its caller.
-    yield from (("log_wealth", said, is_) for said, is_ in zip(bank.log_wealth, own.log_wealth, strict=False))
+    yield from (("log_wealth", claimed, is_) for claimed, is_ in zip(bank.log_wealth, own.log_wealth, strict=False))
 
 
-def _fits(said: float, own: float) -> bool:
-    return abs(said - own) <= WRITTEN * (1.0 + abs(own))
+def _fits(claimed: float, own: float) -> bool:
+    return abs(claimed - own) <= WRITTEN * (1.0 + abs(own))

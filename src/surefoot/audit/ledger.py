@@ -144,33 +144,33 @@ class OfferedRows:
 class CarriedProof:
     """That <theta, normal> >= level; sums without drift, for a proof may use the fact a billion times over.
 
-    said: the most that the records may claim; what they give away for rounding, the audit need not
+    claimed_level: the most that the records may claim; what they give away for rounding, the audit need not
     """
 
-    def __init__(self, question: Vector, level: float, said: float) -> None:
-        self._normal, self._level, self._said = CompensatedSum(question.shape), UnboundedSum(), UnboundedSum()
+    def __init__(self, question: Vector, level: float, claimed_level: float) -> None:
+        self._normal, self._level, self._claimed_level = CompensatedSum(question.shape), UnboundedSum(), UnboundedSum()
         self._normal.add(question)
         self._level.add(level)
-        self._said.add(said)
+        self._claimed_level.add(claimed_level)
 
-    def add(self, share: float, baseline: Vector, gain: float, said: float) -> None:
+    def add(self, share: float, baseline: Vector, gain: float, claimed_level: float) -> None:
         """A round of the baseline: that share of its features, and at least so much more."""
         self._normal.add_product(np.float64(share), baseline)
         # Rounded down: a fact must not be worth more than was proved.
         self._level.add(math.nextafter(share * gain, -math.inf))
-        self._said.add(share * said)
+        self._claimed_level.add(share * claimed_level)
 
     def claim(self, level: float) -> None:
         """Go on from the level that a record claimed, where that is less: rounding must not pile up."""
-        if level < self._said.value:
-            self._said = UnboundedSum()
-            self._said.add(level)
+        if level < self._claimed_level.value:
+            self._claimed_level = UnboundedSum()
+            self._claimed_level.add(level)
 
     def line(self, theta_bound: float) -> LinearFact:
         """The fact."""
         normal, level = np.asarray(self._normal.value), self._level.value
         error = 8 * EPS * (theta_bound * float(np.linalg.norm(normal)) + abs(level))
-        return LinearFact(normal, level, error, self._said.value)
+        return LinearFact(normal, level, error, self._claimed_level.value)
 
 
 class LinearFacts:
@@ -180,7 +180,7 @@ class LinearFacts:
         self,
         declared: Declarations,
         account: AuditLedger,
-        seen: OfferedRows,
+        offered: OfferedRows,
         proved: LinearFact | None,
         *,
         proposal: Vector,
@@ -188,7 +188,7 @@ class LinearFacts:
         known: tuple[float, float],
         likelihood: RebuiltLikelihood | None = None,
     ) -> None:
-        self._declared, self._account, self._seen, self._proved = declared, account, seen, proved
+        self._declared, self._account, self._offered, self._proved = declared, account, offered, proved
         self._likelihood = likelihood
         self._a, self._b, self._low, self._high = proposal, displaced, *known
 
@@ -268,8 +268,8 @@ class LinearFacts:
     def _range_of(self, normal: Vector) -> list[LinearFact]:
         """The declared range of an action that was really offered, now or before."""
         (low, high), epsilon = self._declared.reward_range, self._declared.misspecification
-        lines = [self._line(1.0, (normal,), low, -epsilon)] if normal in self._seen else []
-        return [*lines, self._line(1.0, (normal,), -high, -epsilon)] if -normal in self._seen else lines
+        lines = [self._line(1.0, (normal,), low, -epsilon)] if normal in self._offered else []
+        return [*lines, self._line(1.0, (normal,), -high, -epsilon)] if -normal in self._offered else lines
 
 
 _SAFE: dict[str, Callable[[LinearFacts], list[LinearFact]]] = {

@@ -16,6 +16,7 @@ from surefoot.audit.proof_checker import LinearFact
 
 LIKELIHOOD = "likelihood of the rewards"
 ROOM = 1024  # distinct rows whose losses are kept exactly
+FAR = 1e9  # in lengths of theta: no honest point lies there
 EDGE = 1e-6  # below it -ln x is continued by its parabola
 LEAST = 1e-6  # of a forecast, and from 1
 GROWTH = 1.15  # of the squared width by which rows are proposed, with the logarithm of the rewards seen
@@ -42,7 +43,7 @@ class Forecasts:
 
     def __init__(self) -> None:
         self.rewards, self.rounds = 0.0, 0.0
-        self._trust, self._said = np.full(3, 1.0 / 3.0), np.zeros(3)
+        self._trust, self._forecast = np.full(3, 1.0 / 3.0), np.zeros(3)
 
     @property
     def rate(self) -> float:
@@ -54,13 +55,13 @@ class Forecasts:
         rate = self.rate
         highest = min(4.0 * rate, 1.0 - 0.25 * (1.0 - rate))
         modelled = rate if self.rewards < 4.0 else min(max(linear, 0.25 * rate), highest)
-        said = np.array([(rewards + 0.5) / (rounds + 0.5 / rate), modelled, rate])
-        self._said = np.clip(said, LEAST, 1.0 - LEAST)
-        return float(self._trust @ self._said)
+        forecast = np.array([(rewards + 0.5) / (rounds + 0.5 / rate), modelled, rate])
+        self._forecast = np.clip(forecast, LEAST, 1.0 - LEAST)
+        return float(self._trust @ self._forecast)
 
     def learn(self, reward: float) -> None:
         """Trust those more that foresaw it."""
-        trust = self._trust * np.exp(-loss(self._said, reward))
+        trust = self._trust * np.exp(-loss(self._forecast, reward))
         shared = 1.0 / (self.rounds + 3.0)
         self._trust = (1.0 - shared) * trust / trust.sum() + shared / 3.0
         self.count(reward)
@@ -90,6 +91,8 @@ class RebuiltLikelihood:
         self._counts = np.zeros((0, 2))  # successes and failures of each row
         self._constant, self._linear = 0.0, np.zeros(declared.dim)
         self._square = np.zeros((declared.dim, declared.dim))
+        # How many parabolas these are, what their constants are made of, and their bends times squared lengths of rows.
+        self._gone, self._gone_size, self._gone_reach = 0, 0.0, 0.0
 
     @property
     def _allowed(self) -> float:
@@ -131,7 +134,8 @@ class RebuiltLikelihood:
 
     def touched(self, point: Vector | None) -> list[LinearFact]:
         """The tangent at a point: <theta, normal> >= level over the set."""
-        if point is None or point.shape != (self._declared.dim,) or not np.isfinite(point).all():
+        bound = self._declared.theta_bound
+        if point is None or point.shape != (self._declared.dim,) or not _length(point) <= FAR * bound:
             return []
         means = self._unit(self._rows @ point)
         (hits, hit_slopes), (misses, miss_slopes) = minus_log(means), minus_log(1.0 - means)
@@ -142,10 +146,12 @@ class RebuiltLikelihood:
         normal = -self._scale * (slopes @ self._rows) - gradient
         gone = self._constant - float(point @ self._square @ point)
         allowed = self._allowed
-        level = math.fsum([*heights.tolist(), gone, -allowed])
-        reach = self._declared.theta_bound * float(np.abs(slopes) @ np.linalg.norm(self._rows, axis=1)) * self._scale
+        level, length = math.fsum([*heights.tolist(), gone, -allowed]), _length(point)
+        reach = bound * float(np.abs(slopes) @ np.linalg.norm(self._rows, axis=1)) * self._scale
         size = float(np.abs(heights).sum()) + abs(gone) + allowed + reach
-        return [LinearFact(normal, level, 64 * EPS * size, level + 1e-9 * size)]
+        # Parabolas were added up plainly. A point that they hardly bend towards may be as long as a prover likes.
+        rounded = (self._gone + 16) * (self._gone_size + 2.0 * self._gone_reach * length * (length + bound))
+        return [LinearFact(normal, level, EPS * (64 * size + rounded), level + 1e-9 * size)]
 
     def uppers(self, rows: Matrix) -> list[Vector]:
         """What proposals may have been scored by: the linear model and one of two widths. No promise rests on it."""
@@ -153,12 +159,12 @@ class RebuiltLikelihood:
         return [np.asarray(rows @ self._theta + width * np.sqrt(squares)) for width in self._widths()]
 
     def _widths(self) -> list[float]:
-        seen = self._forecasts
-        width = math.sqrt(max(0.5 * math.log(1.0 / self._declared.delta), GROWTH * math.log(1.0 + seen.rewards)))
-        if seen.rewards < RARE * (seen.rounds + FEW):
+        forecasts = self._forecasts
+        width = math.sqrt(max(0.5 * math.log(1.0 / self._declared.delta), GROWTH * math.log(1.0 + forecasts.rewards)))
+        if forecasts.rewards < RARE * (forecasts.rounds + FEW):
             return [width]
         # A row of two thirds of the largest length promises what was earned so far, or it would never be tried.
-        earned = self._low + seen.rewards / (seen.rounds * self._scale)
+        earned = self._low + forecasts.rewards / (forecasts.rounds * self._scale)
         # Journals that were begun before that was so have the plain width.
         return [max(width, 1.5 * earned * math.sqrt(self._ridge) / self._declared.feature_bound), width]
 
@@ -183,9 +189,16 @@ class RebuiltLikelihood:
 
     def _add(self, row: Vector, rest: float, value: float, slope: float, bend: float) -> None:
         """value + slope u + bend u^2 with u = scale <theta, x> + rest."""
+        self._gone += 1
+        self._gone_size += abs(value) + abs(slope * rest) + bend * rest * rest
+        self._gone_reach += bend * self._scale**2 * float(row @ row)
         self._constant += value + slope * rest + bend * rest * rest
         self._linear += (slope + 2.0 * bend * rest) * self._scale * row
         self._square += bend * self._scale**2 * np.outer(row, row)
+
+
+def _length(vector: Vector) -> float:
+    return math.hypot(*vector.tolist())
 
 
 def loss(forecast: Vector, reward: float) -> Vector:

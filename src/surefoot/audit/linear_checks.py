@@ -11,7 +11,7 @@ from surefoot.audit.declarations import Declarations
 from surefoot.audit.ledger import AuditLedger, CarriedProof, LinearFacts, OfferedRows
 from surefoot.audit.likelihood import RebuiltLikelihood
 from surefoot.audit.proof_checker import CLAIMED, PROVED, ProofChecker, Tolerances
-from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, apart, near
+from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, near
 
 SHIFTS = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 HORIZON = 500
@@ -50,9 +50,10 @@ class LinearChecks:
 
     def __init__(self, declared: Declarations) -> None:
         self.declared = declared
-        self._seen, self._restarts = OfferedRows(), 0
+        self._offered, self._restarts = OfferedRows(), 0
         self._debt, self._rounds_before = 0.0, 0
         self.unplayed = 0  # learner rounds that nobody has confirmed in time
+        self.short = 0.0  # the most that the learner's rounds fell short by, within what rounding may do
         self._begin()
 
     def _begin(self) -> None:
@@ -113,6 +114,10 @@ class LinearChecks:
         is_known = self.declared.policy == "SafeLUCB" and not self.account.has_moved
         return is_learner or (self.declared.learns_baseline and not is_known)
 
+    def known_reward(self, round_: RecordedRound) -> float:
+        """What the baseline is known to earn in a round, at least; 0 where nothing is known."""
+        return max(0.0, self.declared.known(round_.known)[0]) if self.declared.policy != "LUCB" else 0.0
+
     def declared_mean(self, round_: RecordedRound) -> float | None:
         """The mean that was declared of a round which is watched, and which no confidence set learns."""
         if self._watch is None or self._enters_set(round_.is_learner):
@@ -133,10 +138,12 @@ class LinearChecks:
             problems.add("features", f"a row has length {longest:.6g}, beyond the declared bound")
             self.is_alarmed = True
         if self.declared.policy == "SafeLUCB":
-            self._seen.add(round_.rows)
+            self._offered.add(round_.rows)
         self._check_proposal(round_, problems)
         known = self.declared.known(round_.known)
-        displaced = self._displaced(round_, problems)
+        displaced = round_.displaced
+        if round_.baseline < 0 and self.declared.policy != "LUCB":
+            problems.add("baseline", f"{self.declared.policy} is measured by a baseline, but none is named")
         self._check_known(round_, displaced, known, problems)
         keeps_newest = self.declared.policy != "LUCB" and not self.declared.is_exact
         self.is_alarmed |= keeps_newest and self.estimate.is_refuted
@@ -148,19 +155,12 @@ class LinearChecks:
         self._carry(round_, displaced, known, question, own)
         self.account.play(round_.rows[round_.action], displaced, known, is_learner=round_.is_learner)
 
-    def move(self, decided: OfferedRound, played: int) -> None:
+    def move(self, decided: RecordedRound, played: int) -> None:
         """A round was not played as decided: count it as it was played, and carry on no proof of the old account."""
         known, displaced = self.declared.known(decided.known), decided.displaced
         self.account.take_back(decided.rows[decided.action], displaced, known, is_learner=decided.is_learner)
         self.account.play(decided.rows[played], displaced, known, is_learner=played != decided.baseline)
         self._proved = None
-
-    def _displaced(self, round_: RecordedRound, problems: RoundProblems) -> Vector:
-        """Features of the baseline; only a policy that keeps no floor may do without one."""
-        if round_.baseline < 0 and self.declared.policy != "LUCB":
-            problems.add("baseline", f"{self.declared.policy} is measured by a baseline, but none is named")
-        displaced: Vector = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
-        return displaced
 
     def _check_known(
         self, round_: RecordedRound, displaced: Vector, known: tuple[float, float], problems: RoundProblems
@@ -172,7 +172,7 @@ class LinearChecks:
         if self.declared.policy not in ("SafeLUCB", "CLUCB"):
             return
         if self.declared.policy == "CLUCB" and not isinstance(round_.known, float):
-            problems.add("baseline_reward", f"CLUCB must be told the baseline's reward, but was told {round_.known}")
+            problems.add("baseline_reward", f"CLUCB must be given the baseline's reward, but got {round_.known}")
         if not 0.0 <= known[0] <= known[1]:
             text = f"the baseline's reward is said to lie between {known[0]:.12g} and {known[1]:.12g}"
             problems.add("baseline_reward", f"{text}, which cannot be")
@@ -288,7 +288,7 @@ class LinearChecks:
         facts = LinearFacts(
             self.declared,
             self.account,
-            self._seen,
+            self._offered,
             None if self._proved is None else self._proved.line(theta_bound),
             proposal=round_.rows[round_.proposal],
             displaced=displaced,
@@ -334,6 +334,8 @@ class LinearChecks:
             problems.add(
                 "admissible", f"the learner played, but what can be proved falls short of the floor by {short:.6g}"
             )
+        elif round_.is_learner:
+            self.short = max(self.short, -own)
         self._check_coin(round_, is_allowed, problems)
         if round_.is_learner and self.is_alarmed and self.declared.policy != "LUCB":
             problems.add("alarm", "the learner played while the alarm was on")
@@ -396,9 +398,9 @@ class LinearChecks:
             return
         self._proved = self._proved or CarriedProof(np.zeros(self.dim), 0.0, 0.0)
         length = declared.knowledge.theta_bound * float(np.linalg.norm(b)) * (1 + 16 * EPS)
-        least = said = max(known[0] - declared.misspecification, -length)
+        least = claimed = max(known[0] - declared.misspecification, -length)
         for newest in self.estimate.newest() if self.estimate.count and self._has_ellipsoid else []:
             if newest.lower(b) > least or newest.blur > USABLE:
                 own, plain = newest.at_least(b, FINE)
-                least, said = max(least, own), max(said, plain)
-        self._proved.add(declared.alpha, b, least, said)
+                least, claimed = max(least, own), max(claimed, plain)
+        self._proved.add(declared.alpha, b, least, claimed)

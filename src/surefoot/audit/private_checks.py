@@ -39,7 +39,7 @@ class PrivateChecks:
         text = self._text_of(event.number)
         if text is not None and len(text.salt) != SALT_BYTES:
             self._findings.add(event.number, "private", "its salt has another length: text may have moved into it")
-        if isinstance(record, events.RowsRound | events.PairRound):
+        if isinstance(record, events.Round):
             if text is None:
                 self._missing.add(event.number)
             elif f"{event.number:011d}.{_digest(text.salt, text.text)}" != record.decision_id or not _are_actions(
@@ -82,20 +82,20 @@ class PrivateChecks:
         return self._next[1] if self._next is not None and self._next[0] == number else None
 
 
-def _are_actions(record: events.RowsRound | events.PairRound, text: PrivateText) -> bool:
+def _are_actions(record: events.Round, text: PrivateText) -> bool:
     """Whether the actions of a guard are those whose hashes the event holds."""
-    if isinstance(record, events.RowsRound):
+    if not isinstance(record, events.PairRound):
         return True
     actions = msgspec.json.decode(text.text, type=_Actions)
     pairs = ((record.request.baseline, actions.baseline), (record.request.proposal, actions.proposal))
-    return all(said == _digest(text.salt + b"action", bytes(action)) for said, action in pairs)
+    return all(digest == _digest(text.salt + b"action", bytes(action)) for digest, action in pairs)
 
 
 def _names(text: PrivateText) -> tuple[str, str | None]:
     """By which id and person a decision must be found."""
-    said = msgspec.json.decode(text.text, type=_Named)
-    person = said.unit if said.unit is not None else (said.context or {}).get("person")
-    return said.decision_id, None if person is None else str(person)
+    named = msgspec.json.decode(text.text, type=_Named)
+    person = named.unit if named.unit is not None else (named.context or {}).get("person")
+    return named.decision_id, None if person is None else str(person)
 
 
 def _digest(salt: bytes, text: bytes) -> str:

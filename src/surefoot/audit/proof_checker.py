@@ -62,18 +62,18 @@ class LinearFact:
     """The fact <theta, normal> >= level.
 
     error: what rounding may have done to both, so that <theta, normal> >= level - error is certain
-    said:  the most that a record may claim, where that is another level; it may claim less
+    claimed_level: the most that a record may claim, where that is another level; it may claim less
     """
 
     normal: Vector
     level: float
     error: float = 0.0
-    said: float | None = None
+    claimed_level: float | None = None
 
     @property
     def claimed(self) -> float:
         """The level that a record claims."""
-        return self.level if self.said is None else self.said
+        return self.level if self.claimed_level is None else self.claimed_level
 
 
 Facts = Callable[[str, Vector, Vector | None], Sequence[LinearFact]]
@@ -163,7 +163,7 @@ class ProofChecker:
     def _along(self, piece: RecordedPiece, line: LinearFact, faults: list[str]) -> tuple[float, float]:
         normal, level, claimed = line.normal, line.level, line.claimed
         size = self._theta_bound * float(np.linalg.norm(normal))
-        if not (near(piece.level, claimed, size) or (line.said is not None and piece.level <= claimed)):
+        if not (near(piece.level, claimed, size) or (line.claimed_level is not None and piece.level <= claimed)):
             faults.append(f"fact: its level is {claimed:.12g}, but {piece.level:.12g} is claimed")
         square = float(normal @ normal)
         weight = float(piece.vector @ normal) / square if square > 0 else 0.0
@@ -173,8 +173,8 @@ class ProofChecker:
         if not weight >= 0:
             return NOTHING
         # 0 times an infinite level would be NaN.
-        most, said, own = (weight * one if weight else 0.0 for one in (max(level, claimed), piece.level, level))
-        _compare(piece.bound, most, said, weight * size, 1e-9, faults)
+        most, written, own = (weight * one if weight else 0.0 for one in (max(level, claimed), piece.level, level))
+        _compare(piece.bound, most, written, weight * size, 1e-9, faults)
         return own - off - weight * line.error - 16 * EPS * abs(own), most - off
 
     def _by_ellipsoid(self, piece: RecordedPiece, faults: list[str], share: float) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """What an event claims, in the audit's own words: plain data between raw payloads and the checks."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -38,10 +38,8 @@ class RecordedProof:
     pieces: tuple[RecordedPiece, ...]
     value: float
 
-    @property
-    def size(self) -> float:
-        """Size of the numbers that were added up."""
-        return math.fsum(abs(piece.bound) for piece in self.pieces)
+
+NO_PROOF = RecordedProof(np.zeros(0), (), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +66,19 @@ class RecordedRound:
         return self.source == "learner"
 
     @property
-    def offered(self) -> "OfferedRound":
-        """The round without its proof."""
-        return OfferedRound(self.rows, self.baseline, self.known, self.action, self.is_learner)
+    def displaced(self) -> Vector:
+        """Features of the baseline; of a round without one, those that were decided."""
+        row: Vector = self.rows[self.baseline if self.baseline >= 0 else self.action]
+        return row
 
     @property
     def margin(self) -> float:
         """What is guaranteed above what is required; inf where nothing is."""
         return math.inf if self.required == -math.inf else self.guaranteed - self.required
 
-
-@dataclass(frozen=True, slots=True)
-class OfferedRound:
-    """What could have been played in a round, and what was decided."""
-
-    rows: Matrix
-    baseline: int
-    known: float | list[float] | None
-    action: int
-    is_learner: bool
-
-    @property
-    def displaced(self) -> Vector:
-        """Features of the baseline; of a round without one, those that were decided."""
-        row: Vector = self.rows[self.baseline if self.baseline >= 0 else self.action]
-        return row
+    def without_proof(self) -> "RecordedRound":
+        """The same for whoever keeps it until its reward has come."""
+        return replace(self, proof=NO_PROOF)
 
 
 @dataclass
@@ -153,8 +139,8 @@ def read_payload(kind: str, payload: bytes, *, is_pair: bool = False) -> Any:
 
 def read_round(decision: events.RowsRound, rows: Matrix) -> RecordedRound:
     """A decision over these rows."""
-    seen = decision.certificate
-    if seen.proof is None:
+    certificate = decision.certificate
+    if certificate.proof is None:
         raise ValueError("a round must have its proof")
     return RecordedRound(
         round=decision.round,
@@ -163,12 +149,12 @@ def read_round(decision: events.RowsRound, rows: Matrix) -> RecordedRound:
         known=decision.request.baseline_reward,
         action=decision.action,
         source=decision.source,
-        proposal=seen.proposal,
-        guaranteed=float(seen.guaranteed),
-        required=float(seen.required),
-        optimism=float(seen.optimism),
+        proposal=certificate.proposal,
+        guaranteed=float(certificate.guaranteed),
+        required=float(certificate.required),
+        optimism=float(certificate.optimism),
         is_held=decision.is_held,
-        proof=read_proof(seen.proof),
+        proof=read_proof(certificate.proof),
         draw=decision.draw,
     )
 

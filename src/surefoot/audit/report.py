@@ -26,7 +26,7 @@ GUARD_CANNOT_SHOW = (
 SHOWN = 20
 ANSWERS = {
     "stay": "stays on the baseline",
-    "relearn": "learns anew under the same promise, with the rounds spent charged at their worst,",
+    "relearn": "learns from scratch under the same promise, with the rounds spent charged at their worst,",
     "renew": "begins a new promise",
 }
 CANNOT_SHOW = (
@@ -95,6 +95,7 @@ class Report:
             "pieces_checked": tally.pieces,
             "abandoned_rewards": tally.abandoned,
             "voided_rounds": tally.voided,
+            "unproved_rounds": tally.unproved,
             "is_refuted": tally.is_refuted,
             "alarms": [{"event": event, "text": text} for event, text in tally.alarms],
             "answers": [
@@ -145,6 +146,7 @@ class Report:
             "are_fair": self.findings.counts["coins"] == 0,
             "blocks": self.tally.coin_blocks,
             "blocks_at_once": self.tally.coin_blocks_at_once,
+            "blocks_late": self.tally.coin_blocks_late,
             "recomputed": self.tally.coins_recomputed,
             "not_revealed": self.tally.coins_hidden.total(),
         }
@@ -190,14 +192,25 @@ def guard_promise(settings: Mapping[str, Any]) -> str:
         what = "of the actions played: the mean rewards of what was played, with the coins as they fell, add up to"
     else:
         what = "of the mean, coins averaged: what each round earns on average over its coin adds up to"
+    defaults = [
+        f"{name!r} counts {one['default']:g}"
+        for name, one in plain_metrics(settings).items()
+        if one.get("default") is not None
+    ]
+    late = f" Where none came in time, {' and '.join(defaults)}, by definition." if defaults else ""
     return (
         f"At every round, {what} {' and '.join(parts)}. If rewards keep to their bounds and nobody foresees the coin, "
-        f"this holds for all rounds at once, except with probability {100 * float(settings['delta']):g}%."
+        f"this holds for all rounds at once, except with probability {100 * float(settings['delta']):g}%.{late}"
     )
 
 
 def guard_verdict(settings: Mapping[str, Any], tally: AuditCounts) -> str:
     """That it was kept, in a sentence."""
+    if settings.get("seed") is not None:
+        return (
+            f"That is open. The coins follow from a seed of {settings['seed']}, which was declared: whoever knew it "
+            "could choose requests by them. The banks could pay for every share at its worst."
+        )
     word = "of the actions played" if settings.get("promise", "mean") == "played" else "of the mean, coins averaged"
     hidden = tally.coins_hidden.total()
     open_ = f" Of {hidden:,} coins it is not revealed yet what they follow from." if hidden else ""
@@ -219,6 +232,8 @@ def guard_rows(coins: CoinFairness, tally: AuditCounts) -> Iterator[tuple[str, s
         yield "  computed again from their secrets", f"{tally.coins_recomputed:,}"
         at_once = f"{tally.coin_blocks_at_once:,} in use at once at most, one for each process that decides"
         yield "  blocks that secrets were committed to for", f"{tally.coin_blocks:,}, {at_once}"
+        late = "more than processes have begun to decide need a reason"
+        yield "  committed to with their first coin, and not before", f"{tally.coin_blocks_late:,}; {late}"
         hidden = tally.coins_hidden
         where = f", of the blocks that begin with event {listed(sorted(hidden))}" if hidden else ""
         yield "coins not yet revealed", f"{hidden.total():,}{where}"
@@ -251,7 +266,7 @@ def promise(report: Report) -> str:
     created = report.created
     if created is None:
         return "Unknown: the event that created the experiment cannot be read."
-    if report.findings.counts["settings"]:
+    if any(finding.event == 1 and finding.what in ("settings", "numbers") for finding in report.findings):
         return "Nothing that could be kept: no policy takes the settings that were written down."
     settings = created.settings
     if created.policy in GUARDS:
@@ -305,6 +320,12 @@ def verdict(report: Report) -> str:
             f"That is open. Each of the learner's {tally.learner:,} decisions was proved admissible before it was "
             "played, but the data have contradicted what was declared, and the proofs rest on that."
         )
+    if tally.unproved:
+        return (
+            f"That is open. By the callers' word, another action than was proved was played in {tally.unproved:,} of "
+            f"the learner's {tally.learner:,} rounds. The others were proved admissible, with these counted as they "
+            "were played, and the proofs hold when they are computed again from the raw events."
+        )
     return (
         f"Yes. Each of the learner's {tally.learner:,} decisions was proved admissible before it was played, and the "
         "proofs hold when they are computed again from the raw events."
@@ -340,8 +361,8 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     origin = None if created is None else created.origin
     if origin is not None:
         mended = f", {len(origin.corrections):,} of their rewards corrected" if origin.corrections else ""
-        said = f"event {origin.number:,}, with {origin.rounds:,} of its rounds{mended}: {origin.reason}"
-        yield f"forked from {origin.experiment!r}", said
+        origin_text = f"event {origin.number:,}, with {origin.rounds:,} of its rounds{mended}: {origin.reason}"
+        yield f"forked from {origin.experiment!r}", origin_text
     yield "from", when(tally.first_time)
     yield "to", when(tally.last_time)
     yield "decisions", f"{tally.decisions:,}"
@@ -351,7 +372,8 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     if report.coins is not None:
         yield from guard_rows(report.coins, tally)
     if tally.voided:
-        yield "  not played as decided", f"{tally.voided:,}, by the callers' word before any reward of them had come"
+        word = f"{tally.voided:,}, by the callers' word before any reward of them had come"
+        yield "  not played as decided", word + (f"; {tally.unproved:,} the learner's" if tally.unproved else "")
     yield "modes", " -> ".join(f"{mode} (event {event:,})" for event, mode in tally.modes[-5:])
     yield "rewards learned", f"{tally.learned:,}, of which {tally.defaults:,} by default"
     yield "rewards pending", f"{tally.pending:,}"

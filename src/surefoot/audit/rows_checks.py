@@ -2,34 +2,48 @@
 
 import hashlib
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from surefoot.audit.arm_checks import ArmChecks
+from surefoot.audit.checks import Checks, OpenRound, Values
 from surefoot.audit.compensated_sums import Matrix, Vector
-from surefoot.audit.confirmation_checks import ConfirmationChecks
 from surefoot.audit.declarations import LARGEST, LINEAR, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
-from surefoot.audit.learned_rewards import LearnedRewards
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, read_round
 from surefoot.journal.events import Event
 from surefoot.rounds import Record, events
 
 
-class RowsChecks:
+@dataclass(slots=True, kw_only=True)
+class OpenRow(OpenRound):
+    """A round over rows or arms, and what its reward teaches.
+
+    declared: the mean of a round that is watched, and that no confidence set learns
+    """
+
+    features: Vector
+    offered: RecordedRound
+    declared: float | None = None
+
+
+class RowsChecks(Checks[OpenRow]):
     """Everything that the events of an experiment over rows or arms say.
 
     book: what its rounds and rewards add up to, by which each decision is judged
     """
 
-    coins = None
+    keeps_abandoned = False
 
     def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
-        self.created, self.findings, self.tally = created, findings, tally
+        super().__init__(created, findings, tally)
         self.book = self._new_book()
-        self.learning = LearnedRewards(created, self._book_in, self._examine, findings, tally)
+        in_seconds = created.reward_window is not None
+        default = created.default_reward if in_seconds else created.settings.get("default_reward")
+        self.default = float(default or 0.0)
         self._confirmations = ConfirmationChecks(created, self.book, findings)
         self._catalogues: dict[str, Matrix] = {}
 
@@ -43,25 +57,12 @@ class RowsChecks:
         match record:
             case events.CatalogueRows():
                 self._keep(event, record)
-            case events.RowsRound():
-                self._judge(event, record, mode)
-            case events.Reward():
-                self.learning.reward(event, record)
-            case events.Settled():
-                self.learning.close(event, record)
-            case events.Abandoned():
-                self.learning.abandon(event, record)
-            case events.Corrected():
-                self.learning.correct(event, record)
-            case events.Voided():
-                self._void(event, record)
             case events.Acknowledged():
                 self._answer(event, record)
             case events.Confirmed() | events.Overdue():
                 pass
             case _:
-                text = f"only shards that share a floor have a {event.kind}: audit their journals together"
-                self.findings.add(event.number, "kind", text)
+                super().take(event, record, mode)
 
     def learn_history(self, event: Event, history: events.History) -> None:
         """Learn what the experiment began with."""
@@ -87,34 +88,46 @@ class RowsChecks:
             self.findings.add(event.number, "catalogue", "its rows are not those that its digest was taken of")
         self._catalogues[catalogue.digest] = rows
 
-    def _judge(self, event: Event, decision: events.RowsRound, mode: str) -> None:
+    def _judge(self, event: Event, record: events.Round, mode: str) -> None:
+        assert isinstance(record, events.RowsRound)
         problems = RoundProblems()
-        rows = self._rows_of(decision, problems)
-        round_ = None if rows is None else read_round(decision, rows)
-        self._check_protocol(event, decision, mode, problems)
+        rows = self._rows_of(record, problems)
+        round_ = None if rows is None else read_round(record, rows)
+        self._check_number(record, problems)
+        self._check_protocol(event, record, mode, problems)
+        self._check_action(record, problems)
         if rows is None or round_ is None or not _is_within(round_, problems):
             problems.report(event, self.findings)
             return
-        self.tally.count(event, decision, round_.margin, len(round_.proof.pieces))
+        self.tally.count(event, record, round_.margin, len(round_.proof.pieces))
         was_alarmed = self.book.is_alarmed
         self.book.judge(round_, problems)
         if self.book.is_alarmed and not was_alarmed:
             self.tally.alarms.append((event.number, "the data contradict what was declared"))
         self.tally.is_refuted = self.book.is_alarmed
-        # After `judge`: whether the baseline has moved is known once this round is counted.
-        teaches = self.book.teaches(round_.is_learner) and not decision.is_fallback
-        is_new = self.learning.wait(
-            decision,
-            event.time,
-            rows[round_.action],
+        self.tally.short = self.book.short
+        self.tally.earned += self.book.known_reward(round_)
+        entry = OpenRow(
+            round=record.round,
+            time=event.time,
             is_learner=round_.is_learner,
-            teaches=teaches,
+            # After `judge`: whether the baseline has moved is known once this round is counted.
+            waits=self.book.teaches(round_.is_learner) and not record.is_fallback,
+            features=rows[round_.action],
+            offered=round_.without_proof(),
             declared=self.book.declared_mean(round_),
-            offered=round_.offered,
         )
-        if not is_new:
-            problems.add("doubled", f"decision {decision.decision_id!r} was made before")
+        self._wait(record.decision_id, entry)
         problems.report(event, self.findings)
+
+    def _holds(self, values: Values) -> bool:
+        # A linear policy has one metric. Written so that NaN is refused, too.
+        return set(values) == {events.METRIC} and abs(values[events.METRIC]) <= LARGEST
+
+    def _learn(self, entry: OpenRow) -> None:
+        reward = entry.received.get(events.METRIC, self.default)
+        self.tally.earned += abs(reward)
+        self._book_in(entry.features, reward, entry.is_learner, entry.declared)
 
     def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
         was_alarmed = self.book.is_alarmed
@@ -123,26 +136,52 @@ class RowsChecks:
             self.tally.is_refuted = True
             self.tally.alarms.append((self.tally.events, "rewards do not follow one theta any more"))
 
-    def _examine(self, event: int, reward: float, is_learner: bool) -> None:
+    def _came(self, event: Event, entry: OpenRow, values: Values) -> None:
         """A reward that contradicts what was declared raises the alarm."""
+        if entry.round <= self.tally.restart_round:
+            return
+        reward = values[events.METRIC]
         low, high = self.created.reward_bounds or (-math.inf, math.inf)
-        breach = self.book.breach_by(reward, is_learner)
+        breach = self.book.breach_by(reward, entry.is_learner)
         if not low <= reward <= high:
             breach = f"a reward of {reward:g}, outside of the declared {low:g} to {high:g}"
         if breach is not None and not self.book.is_alarmed:
-            self.book.is_alarmed = self.tally.is_refuted = True
-            self.tally.alarms.append((event, breach))
+            self._alarm(event, breach)
+
+    def _alarm(self, event: Event, text: str) -> None:
+        self.book.is_alarmed = self.tally.is_refuted = True
+        self.tally.alarms.append((event.number, text))
 
     def _void(self, event: Event, voided: events.Voided) -> None:
-        if self.learning.is_late(event, voided.decision_id, self.created.confirm_within):
-            self.learning.void_late(event, voided)
+        """A round that was not played as decided: its reward is that of what was played."""
+        within, entry = self.created.confirm_within, self.find(voided.decision_id)
+        is_late = within is not None and entry is not None and event.time > entry.time + within
+        entry = self._voidable(event, voided)
+        if is_late:
+            # It stands as decided, and is not learned.
+            if entry is not None:
+                self.tally.voided += 1
+                self._drop(entry)
             self._confirmations.condemn(voided.decision_id)
-            self.book.is_alarmed = self.tally.is_refuted = True
-            self.tally.alarms.append((event.number, "a round was voided so late that rewards may have influenced it"))
-            return
-        moved = self.learning.void(event, voided)
-        if moved is not None:
-            self.book.move(*moved)
+            self._alarm(event, "a round was voided so late that rewards may have influenced it")
+        elif entry is not None:
+            self._move(entry, int(voided.action))
+
+    def _move(self, entry: OpenRow, played: int) -> None:
+        offered = entry.offered
+        entry.features, entry.is_learner = offered.rows[played], played != offered.baseline
+        entry.declared = None  # it was the mean of another row, perhaps
+        self.tally.moved(was_learner=offered.is_learner, is_learner=entry.is_learner)
+        self.tally.unproved += entry.is_learner
+        # A restart has charged all rounds before it.
+        if entry.round > self.tally.restart_round:
+            self.book.move(offered, played)
+
+    def _played_fault(self, entry: OpenRow | None, voided: events.Voided) -> str:
+        count = 0 if entry is None else len(entry.offered.rows)
+        if type(voided.action) is int and 0 <= voided.action < count:
+            return ""
+        return f"there are {count} actions, and {voided.action!r:.40} is none of them"
 
     def _answer(self, event: Event, answer: events.Acknowledged) -> None:
         """A person answered the alarm: by a restart, everything learned is forgotten."""
@@ -155,27 +194,13 @@ class RowsChecks:
             if refusal is not None:
                 self.findings.add(event.number, "alarm", f"a restart is not possible: {refusal}")
                 return
-            self.learning.stop_teaching()
+            self.stop_teaching()
             self.tally.is_refuted = False
             self._confirmations.restart()
         self.tally.answers.append((event.number, self.tally.decisions, answer))
 
-    def _check_protocol(self, event: Event, decision: events.RowsRound, mode: str, problems: RoundProblems) -> None:
-        """Numbering, mode, and who may play in it."""
-        if decision.round != self.tally.decisions + 1:
-            problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
-        # A sealed one is found beside the chain.
-        if event.key != (None if self.created.is_sealed else f"d:{decision.decision_id}"):
-            problems.add("key", f"the key of decision {decision.decision_id!r} is {event.key!r}")
-        if decision.mode != mode:
-            problems.add("mode", f"the experiment is in mode {mode!r}, but the decision says {decision.mode!r}")
-        must_hold = decision.mode != "guarded" or decision.is_fallback
-        if decision.is_held != must_hold:
-            word = "must" if must_hold else "must not"
-            problems.add("held", f"in mode {decision.mode!r} the baseline {word} be held")
+    def _check_action(self, decision: events.RowsRound, problems: RoundProblems) -> None:
         if decision.source == "learner":
-            if decision.is_held or must_hold:
-                problems.add("held", "the learner played where the baseline was to be held")
             if decision.action != decision.certificate.proposal:
                 problems.add("action", "the learner played another action than the one that was proved safe")
         elif decision.action != decision.request.baseline:
@@ -207,3 +232,70 @@ def _is_within(round_: RecordedRound, problems: RoundProblems) -> bool:
 
 def _rows(values: Any) -> Matrix:
     return np.array(values, dtype=np.float64)
+
+
+class ConfirmationChecks:
+    """Follows the rounds that wait to be confirmed; `book` is told how many are charged."""
+
+    def __init__(self, created: events.Created, book: Any, findings: Findings) -> None:
+        self._within, self._findings = created.confirm_within, findings
+        self._book = book if isinstance(book, LinearChecks) else None
+        self._due: dict[str, tuple[int, float]] = {}  # in the order of the decisions: round, and when it is due
+        self._charged: set[str] = set()
+        self._condemned: set[str] = set()  # voided too late: charged whatever is said of them
+
+    def take(self, event: Event, record: Record) -> None:
+        """Check what one event means for them, before the event itself is judged."""
+        if isinstance(record, events.Confirmed):
+            if not record.decision_ids or not all(self._awaits(one) for one in record.decision_ids):
+                self._findings.add(event.number, "confirmed", "it confirms a round that does not wait for it")
+            self._release(*record.decision_ids)
+        elif isinstance(record, events.Overdue):
+            self._overdue(event, record)
+        elif isinstance(record, events.Voided) or (isinstance(record, events.Reward) and not record.refused):
+            self._release(record.decision_id)
+        elif isinstance(record, events.RowsRound):
+            self._check_due(event)
+            if self._within is not None and record.source == "learner":
+                self._due[record.decision_id] = record.round, event.time + self._within
+
+    def condemn(self, decision_id: str) -> None:
+        """Charge a round for good, of which something was said so late that rewards may have influenced it."""
+        self._condemned.add(decision_id)
+        self._tell()
+
+    def restart(self) -> None:
+        """After a restart all rounds before it are charged, or forgotten."""
+        self._due.clear()
+        self._charged.clear()
+        self._condemned.clear()
+        self._tell()
+
+    def _overdue(self, event: Event, record: events.Overdue) -> None:
+        for one in record.decisions:
+            round_, due = self._due.pop(one.decision_id, (0, 0.0))
+            if round_ != one.round or event.time < due:
+                text = f"round {one.round} is charged at its worst, but was confirmed, or is not due yet"
+                self._findings.add(event.number, "overdue", text)
+            self._charged.add(one.decision_id)
+        self._tell()
+
+    def _check_due(self, event: Event) -> None:
+        """The oldest is due first, for times never run backwards."""
+        round_, due = next(iter(self._due.values()), (0, event.time + 1.0))
+        if due <= event.time:
+            text = f"round {round_} was not confirmed in time, and is not counted at its worst"
+            self._findings.add(event.number, "overdue", text)
+
+    def _awaits(self, decision_id: str) -> bool:
+        return decision_id in self._due or decision_id in self._charged
+
+    def _release(self, *decision_ids: str) -> None:
+        for decision_id in decision_ids:
+            self._due.pop(decision_id, None)
+            self._charged.discard(decision_id)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._book is not None:
+            self._book.unplayed = len(self._charged) + len(self._condemned)

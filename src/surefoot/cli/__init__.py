@@ -7,23 +7,23 @@ import threading
 from importlib import metadata
 
 # Here, and not beside typer, which a base install lacks.
-# Every command, with the extra that brings its packages. A module of its name defines it: a function, or a Typer.
+# Every command, with the module that defines it, as a function or a Typer, and the extra that brings its packages.
 COMMANDS = {
-    "reproduce": "simulation",
-    "simulate": "simulation",
-    "plan": "simulation",
-    "audit": "simulation",
-    "serve": "service",
-    "demo": "service",
-    "replay": "replay",
-    "fit-baseline": "replay",
-    "experiment": "simulation",
-    "reward": "replay",
-    "config": "service",
-    "backup": "service",
-    "restore": "service",
-    "move": "service",
-    "token": "service",
+    "reproduce": ("simulations", "simulation"),
+    "simulate": ("simulations", "simulation"),
+    "plan": ("simulations", "simulation"),
+    "audit": ("audit", "simulation"),
+    "serve": ("service", "service"),
+    "demo": ("service", "service"),
+    "replay": ("logs", "replay"),
+    "fit-baseline": ("logs", "replay"),
+    "experiment": ("experiment", "simulation"),
+    "reward": ("experiment", "replay"),
+    "config": ("service", "service"),
+    "backup": ("journals", "service"),
+    "restore": ("journals", "service"),
+    "move": ("journals", "service"),
+    "token": ("service", "service"),
 }
 INTERRUPTED = 130  # as shells say it of a program that Ctrl-C ended
 SIMULATING = "surefoot-simulation"  # how names of threads begin that play runs
@@ -44,13 +44,13 @@ def main() -> None:
 
         app()
     except ModuleNotFoundError as error:
-        extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", "simulation")
+        _, extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", ("", "simulation"))
         lacks = sorted({(error.name or "one of them").partition(".")[0], *_not_installed(extra)})
         verb = "is" if len(lacks) == 1 else "are"
         hint = f"this needs a few more packages: pip install 'surefoot[{extra}]' ({', '.join(lacks)} {verb} missing)"
         print(f"surefoot: {hint}", file=sys.stderr)
         sys.exit(2)
-    except SurefootError as error:
+    except (SurefootError, ImportError) as error:
         print("\n".join([f"surefoot: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         sys.exit(2)
     except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
@@ -68,18 +68,18 @@ def main() -> None:
 def _not_installed(extra: str) -> set[str]:
     """The packages of an extra that are not installed, under the names by which Python imports them."""
     try:
-        asked = metadata.requires("surefoot") or []
+        required = metadata.requires("surefoot") or []
     except metadata.PackageNotFoundError:  # a folder of sources, which says nothing of what it needs
         return set()
     brought = re.compile(rf"([\w-]+).*\bextra == ['\"]{extra}['\"]")
-    names = {match[1] for one in asked if (match := brought.match(one))}
+    names = {match[1] for one in required if (match := brought.match(one))}
     installed = {one.name.lower().replace("_", "-") for one in metadata.distributions()}
     return {name.replace("-", "_") for name in names - installed}
 
 
 def _interrupted() -> int:
     is_continued = len(sys.argv) > 1 and sys.argv[1] in CONTINUED
-    then = "the same command continues where this one stopped." if is_continued else "the same command begins anew."
+    then = "the same command continues where this one stopped." if is_continued else "the same command starts over."
     print(f"\nsurefoot: interrupted; {then}", file=sys.stderr)
     if any(thread.name.startswith(SIMULATING) for thread in threading.enumerate()):
         # Python would wait for the chunks that threads have begun: minutes.

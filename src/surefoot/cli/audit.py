@@ -19,7 +19,7 @@ from surefoot.audit import Progress as Report_
 from surefoot.audit import audit as run_audit
 from surefoot.audit.chain import HeadSearch, read_expected
 from surefoot.audit.report import SHOWN, as_markdown, cannot_show, closest, findings_text, promise, rows, verdict
-from surefoot.audit.shared_audit import declared
+from surefoot.audit.shards import declared
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
 from surefoot.experiment.snapshots import differing
 from surefoot.journal import Journal, View, open_journal
@@ -80,8 +80,8 @@ def audit(
             reports = _shared(opened, names, shard or [], [*hashes, *heads])
         for name in () if is_shared else names:
             with _bar(f"auditing {name}") as progress:
-                asked = HeadSearch(whole.expected.get(name, ()), hashes)
-                reports.append(run_audit(opened, name, progress=progress, expect=asked))
+                expected = HeadSearch(whole.expected.get(name, ()), hashes)
+                reports.append(run_audit(opened, name, progress=progress, expect=expected))
             _replay_snapshots(opened.view(name), reports[-1])
     if report is not None:
         report.write_text(as_html(reports[0]) if report.suffix == ".html" else as_markdown(reports[0]), "utf-8")
@@ -111,26 +111,26 @@ def _is_shared(journal: Journal, names: list[str]) -> bool:
     return False
 
 
-def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str]) -> list[Report]:
+def _shared(hub: Journal, names: list[str], options: list[str], expect: list[str]) -> list[Report]:
     """The reports of shards that share a floor, the chain where they meet first."""
-    told = dict(one.partition("=")[::2] for one in given)
-    if len(names) != 1 or not all(told) or not all(told.values()):
-        raise ConfigError(f"`--shard` must be NAME=JOURNAL, for one `--experiment`, but got {given} for {names}.")
+    paths = dict(one.partition("=")[::2] for one in options)
+    if len(names) != 1 or not all(paths) or not all(paths.values()):
+        raise ConfigError(f"`--shard` must be NAME=JOURNAL, for one `--experiment`, but got {options} for {names}.")
     with ExitStack() as opened:
-        journals = {name: opened.enter_context(open_journal(path, read_only=True)) for name, path in told.items()}
-        found = audit_shards(hub, names[0], journals, expect=expect)
-        for shard, report in found.shards.items():
+        journals = {name: opened.enter_context(open_journal(path, read_only=True)) for name, path in paths.items()}
+        audited = audit_shards(hub, names[0], journals, expect=expect)
+        for shard, report in audited.shards.items():
             own = journals[shard].view(names[0]) if shard in journals else hub.view(edge_chain(names[0], shard))
             _replay_snapshots(own, report)
-    if found.missing and not told:
+    if audited.missing and not paths:
         raise ConfigError(
             f"The chains of shards must be audited together, but only that where they meet is given. Give the shards' "
-            f"journals by `--shard NAME=JOURNAL`: {', '.join(found.missing)}."
+            f"journals by `--shard NAME=JOURNAL`: {', '.join(audited.missing)}."
         )
-    _replay_snapshots(hub.view(names[0]), found.hub)
-    for name in found.missing:
-        found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
-    return [found.hub, *found.shards.values()]
+    _replay_snapshots(hub.view(names[0]), audited.hub)
+    for name in audited.missing:
+        audited.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
+    return [audited.hub, *audited.shards.values()]
 
 
 def _replay_snapshots(
@@ -176,8 +176,8 @@ def _print(report: Report) -> None:
     if not report.is_clean:
         _print_findings(console, report)
     table = Table(show_header=False, box=None, pad_edge=False)
-    *told, (_, head) = rows(report)
-    for name, value in told:
+    *facts, (_, head) = rows(report)
+    for name, value in facts:
         table.add_row(name, Text(value, overflow="fold"))
     console.print(Text("\nWhat was checked", "bold"))
     console.print(table)

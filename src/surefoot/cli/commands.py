@@ -42,13 +42,12 @@ class Commands(TyperGroup):
 @cache
 def load(name: str) -> Any:
     """The command of that name, from its module."""
-    attribute = name.replace("-", "_")
-    found = getattr(import_module(f"surefoot.cli.{attribute}"), attribute)
+    function = getattr(import_module(f"surefoot.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
     alone = typer.Typer(**LOOK)
-    if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name)
+    if isinstance(function, typer.Typer):
+        alone.add_typer(function, name=name)
     else:
-        alone.command(name)(found)
+        alone.command(name)(function)
     made = typer.main.get_group(alone).commands[name]
     for command in (made, *getattr(made, "commands", {}).values()):
         _name_values(command)

@@ -12,8 +12,8 @@ try:
 except ImportError as error:
     raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
 
-from surefoot.client.async_client import AsyncClient as AsyncClient
 from surefoot.client.calls import ServiceError as ServiceError
+from surefoot.client.client import AsyncClient as AsyncClient
 from surefoot.client.client import Client as Client
 from surefoot.rounds import Answer as Answer
 from surefoot.rounds import Receipt as Receipt

@@ -172,7 +172,7 @@ class Calls:
             try:
                 request = ApiRequest("POST", f"{_path(experiment)}/{REWARD}", body, read)
                 receipt = yield from self._ask(request, self.timeout)
-                self.played.said(experiment, [decision_id])
+                self.played.confirmed(experiment, [decision_id])
                 return receipt
             except LostError:
                 pass
@@ -185,7 +185,7 @@ class Calls:
         try:
             request = _post(experiment, void_path(decision_id), body, Receipt)
             receipt = yield from self._ask(request, self.timeout)
-            self.played.said(experiment, [decision_id])
+            self.played.confirmed(experiment, [decision_id])
             return receipt
         except LostError:
             self.later.put(Entry(experiment, void_path(decision_id), decision_id, body))
@@ -312,7 +312,7 @@ class Calls:
         except (ValueError, LookupError, TypeError, AttributeError):
             text = f"The service must answer in its own words, but something else came with {response.status_code}."
             raise self._lost(request, ServiceError(text, status=response.status_code)) from None
-        self.played.said(request.experiment, (request.body or {}).get("confirms", ()))
+        self.played.confirmed(request.experiment, (request.body or {}).get("confirms", ()))
         self._failed.pop(request.experiment, None)
         return answer
 
@@ -337,7 +337,7 @@ class Calls:
         for experiment in self.played.experiments():
             while unsaid := self.played.of(experiment):
                 self.later.put(Entry(experiment, CONFIRMATION, unsaid[0], {"decision_ids": unsaid}))
-                self.played.said(experiment, unsaid)
+                self.played.confirmed(experiment, unsaid)
 
     def _fall_back(self, experiment: str, body: dict[str, Any]) -> Answer:
         """The baseline, chosen here.

@@ -1,11 +1,12 @@
-"""A blocking client that always has an action to play, even if the service is down."""
+"""Clients that always have an action to play, even if the service is down: a blocking one, and one for asyncio."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import httpx
 
@@ -14,9 +15,50 @@ from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.answers import EventHead
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-class Client:
+class Shell:
+    """What both clients are: the calls, and what they remember."""
+
+    def __init__(
+        self,
+        url: str | None,
+        token: str | None,
+        timeout: float,
+        patience: float,
+        queue: int,
+        receipts: Path | str | None,
+        on_failure: Callable[[str, ServiceError], object] | None,
+    ) -> None:
+        self._calls = Calls(url, token, timeout, patience, queue, receipts, on_failure)
+        self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
+        self.failures = self._calls.failures
+
+    def use(self, experiment: str, configuration: str | Path) -> str:
+        """Know an experiment's configuration, so that the baseline can be played while the service is away.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        configuration : str or Path
+            Its experiment.toml.
+
+        Returns
+        -------
+        str
+            The file's text, as `create_experiment` sends it.
+
+        Raises
+        ------
+        ConfigError
+            If it cannot be read, or names no actions.
+        """
+        return self._calls.use(experiment, configuration)
+
+
+class Client(Shell):
     """Decisions and rewards of a service, for any number of threads.
 
     `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, or fails in
@@ -73,15 +115,13 @@ class Client:
         on_failure: Callable[[str, ServiceError], object] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._calls = Calls(url, token, timeout, patience, queue, receipts, on_failure)
-        self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
-        self.failures = self._calls.failures
+        super().__init__(url, token, timeout, patience, queue, receipts, on_failure)
         base, headers = self._calls.url, self._calls.headers
         self._http = httpx.Client(base_url=base, headers=headers, transport=transport, trust_env=False)
-        self._teller: threading.Thread | None = None
-        self._telling, self._closing = threading.Lock(), threading.Event()
+        self._sender: threading.Thread | None = None
+        self._sending, self._closing = threading.Lock(), threading.Event()
 
-    def decide(self, experiment: str, actions: Actions | None = None, **request: Any) -> Answer:
+    def decide(self, /, experiment: str, actions: Actions | None = None, **request: Any) -> Answer:
         """Decide one round; without an answer in time, the baseline is played and booked later.
 
         Parameters
@@ -191,30 +231,9 @@ class Client:
         """
         return self._drive(self._calls.register(experiment, actions, feature_map))
 
-    def use(self, experiment: str, configuration: str | Path) -> str:
-        """Know an experiment's configuration, so that the baseline can be played while the service is away.
-
-        Parameters
-        ----------
-        experiment : str
-            The experiment.
-        configuration : str or Path
-            Its experiment.toml.
-
-        Returns
-        -------
-        str
-            The file's text, as `create_experiment` sends it.
-
-        Raises
-        ------
-        ConfigError
-            If it cannot be read, or names no actions.
-        """
-        return self._calls.use(experiment, configuration)
-
     def create_experiment(
         self,
+        /,
         name: str,
         settings: Mapping[str, Any] | None = None,
         *,
@@ -348,7 +367,7 @@ class Client:
         bool
             Whether all of it was sent.
         """
-        with self._telling:
+        with self._sending:
             return self._run(self._calls.flush(seconds))
 
     def close(self, seconds: float = 5.0) -> None:
@@ -378,9 +397,9 @@ class Client:
         try:
             return self._run(call)
         finally:
-            if len(self.later) and (self._teller is None or not self._teller.is_alive()):
-                self._teller = threading.Thread(target=self._tell, name="surefoot client", daemon=True)
-                self._teller.start()
+            if len(self.later) and (self._sender is None or not self._sender.is_alive()):
+                self._sender = threading.Thread(target=self._send_later, name="surefoot client", daemon=True)
+                self._sender.start()
 
     def _run(self, call: Call[T]) -> T:
         response: httpx.Response | httpx.HTTPError | None = None
@@ -399,10 +418,150 @@ class Client:
             except httpx.HTTPError as error:
                 response = error
 
-    def _tell(self) -> None:
+    def _send_later(self) -> None:
         attempt = 0
         while len(self.later) and not self._closing.wait(pause(attempt) * 5):
             try:
                 attempt = 0 if self.flush(1.0) else attempt + 1  # short, for `close` waits for the same lock
             except RuntimeError:  # the connections were closed meanwhile
                 return
+
+
+def _awaited(
+    call: Callable[Concatenate[Client, P], T],
+) -> "Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]":
+    """A call of `Client` as one of `AsyncClient`, whose `_drive` is a coroutine."""
+    return cast("Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]", call)
+
+
+class AsyncClient(Shell):
+    """`Client` for asyncio: the same calls, awaited, with the same promises.
+
+    Parameters
+    ----------
+    url, token, timeout, patience, queue, receipts, on_failure
+        As in `Client`.
+    transport : httpx.AsyncBaseTransport, optional
+        For tests.
+
+    Raises
+    ------
+    ConfigError
+        If the address or a number is invalid.
+
+    Examples
+    --------
+    >>> async def visit() -> str:
+    ...     shop = AsyncClient("http://127.0.0.1:9", timeout=0.05)        # nobody listens there
+    ...     decision = await shop.decide("shop", ["blue", "red"])
+    ...     await shop.close(0.0)
+    ...     return decision.action_id
+    >>> asyncio.run(visit())
+    'blue'
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 0.5,
+        patience: float = 30.0,
+        queue: int = 10_000,
+        receipts: Path | str | None = None,
+        on_failure: Callable[[str, ServiceError], object] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, token, timeout, patience, queue, receipts, on_failure)
+        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
+        base, headers = self._calls.url, self._calls.headers
+        self._http = httpx.AsyncClient(
+            base_url=base, headers=headers, transport=transport, trust_env=False, limits=limits
+        )
+        self._sender: asyncio.Task[None] | None = None
+        self._sending = asyncio.Lock()
+
+    decide = _awaited(Client.decide)
+    reward = _awaited(Client.reward)
+    void = _awaited(Client.void)
+    abandon = _awaited(Client.abandon)
+    register = _awaited(Client.register)
+    create_experiment = _awaited(Client.create_experiment)
+    experiment = _awaited(Client.experiment)
+    set_mode = _awaited(Client.set_mode)
+    acknowledge = _awaited(Client.acknowledge)
+    decision = _awaited(Client.decision)
+    check = _awaited(Client.check)
+
+    async def flush(self, seconds: float = 30.0) -> bool:
+        """Send what waits.
+
+        Parameters
+        ----------
+        seconds
+            As in `Client.flush`.
+
+        Returns
+        -------
+        bool
+            As there.
+        """
+        async with self._sending:
+            return await self._run(self._calls.flush(seconds))
+
+    async def close(self, seconds: float = 5.0) -> None:
+        """Send what waits, and close the connections.
+
+        Parameters
+        ----------
+        seconds
+            As in `Client.close`.
+        """
+        if self._http.is_closed:
+            return
+        if self._sender is not None:
+            # It may be asleep, or hold the lock that the last flush needs.
+            self._sender.cancel()
+            await asyncio.gather(self._sender, return_exceptions=True)
+        if seconds > 0:
+            await self.flush(seconds)
+        await self._http.aclose()
+        self.heads.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _drive(self, call: Call[T]) -> T:
+        try:
+            return await self._run(call)
+        finally:
+            if len(self.later) and (self._sender is None or self._sender.done()):
+                self._sender = asyncio.create_task(self._send_later())
+
+    async def _run(self, call: Call[T]) -> T:
+        response: httpx.Response | httpx.HTTPError | None = None
+        while True:
+            try:
+                step = call.send(response)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+                response = None
+                continue
+            try:
+                response = await self._http.request(step.method, step.path, json=step.body, timeout=step.seconds)
+            except httpx.HTTPError as error:
+                response = error
+
+    async def _send_later(self) -> None:
+        attempt = 0
+        while len(self.later):
+            await asyncio.sleep(pause(attempt) * 5)
+            attempt = 0 if await self.flush(self._calls.patience) else attempt + 1

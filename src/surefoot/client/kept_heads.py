@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from surefoot.errors import ConfigError, ReceiptError
+from surefoot.errors import ConfigError, JournalUnavailableError, ReceiptError
+from surefoot.journal.address import private_file
 from surefoot.rounds.answers import EventHead
 
 BEGIN = b'{"experiment":'  # of every line
@@ -32,7 +33,7 @@ class KeptHeads:
 
     def __init__(self, path: Path | str | None = None) -> None:
         self._path, self._lock = None if path is None else Path(path), threading.Lock()
-        self._newest, self._heard = dict[str, EventHead](), dict[str, float]()
+        self._newest, self._times = dict[str, EventHead](), dict[str, float]()
         self._written = dict[str, tuple[int, float]]()
         self.contradicted: deque[str] = deque(maxlen=100)
         self.unwritten = 0  # lines that the disk refused
@@ -53,7 +54,7 @@ class KeptHeads:
             if last is not None and last.number == head.number and last.hash != head.hash:
                 self.contradicted.append(f"Event {head.number} of {experiment!r} was {last.hash}, and is {head.hash}.")
             if last is None or last.number < head.number:
-                self._newest[experiment], self._heard[experiment] = head, time.time()
+                self._newest[experiment], self._times[experiment] = head, time.time()
                 if time.monotonic() - self._written.get(experiment, (0, -SECONDS))[1] >= SECONDS:
                     self._write(experiment, head)
 
@@ -64,13 +65,14 @@ class KeptHeads:
                 if self._written.get(experiment, (0, 0.0))[0] < head.number:
                     self._write(experiment, head)
 
-    def check(self, experiment: str, found: EventHead | None) -> EventHead | None:
+    def check(self, experiment: str, current: EventHead | None) -> EventHead | None:
         """The newest head, where it is what the service finds at its number now; an error where it is not."""
         kept = self.newest(experiment)
-        if kept is not None and found != kept:
+        if kept is not None and current != kept:
+            now = "is gone" if current is None else f"has {current.hash}"
             raise ReceiptError(
                 f"Event {kept.number} of {experiment!r} must have the hash {kept.hash}, which the service gave, but "
-                f"{'is gone' if found is None else f'has {found.hash}'}: the journal was rewritten, or an older copy "
+                f"{now}: the journal was rewritten, or an older copy "
                 "was restored. Keep the receipt, and run `surefoot audit --expect` on the journal."
             )
         return kept
@@ -78,7 +80,7 @@ class KeptHeads:
     def _write(self, experiment: str, head: EventHead) -> None:
         self._written[experiment] = head.number, time.monotonic()
         if self._path is not None:
-            line = msgspec.json.encode(KeptHead(experiment, head.number, head.hash, self._heard[experiment]))
+            line = msgspec.json.encode(KeptHead(experiment, head.number, head.hash, self._times[experiment]))
             try:
                 with self._path.open("ab") as file:
                     file.write(line + b"\n")
@@ -95,10 +97,11 @@ class KeptHeads:
                 last = self._newest.get(kept.experiment)
                 if last is None or last.number < kept.number:
                     self._newest[kept.experiment] = EventHead(kept.number, kept.hash)
+            private_file(path)
             with path.open("ab") as file:
                 # The next line must not become the rest of one that was cut short.
                 file.write(b"" if not data or data.endswith(b"\n") else b"\n")
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, JournalUnavailableError, msgspec.MsgspecError) as error:
             raise ConfigError(f"`receipts` must be a file of this client's, but {path} is not: {error}.") from None
         self._written = {name: (head.number, 0.0) for name, head in self._newest.items()}
 
@@ -124,5 +127,5 @@ def head_of(answer: Any) -> EventHead | None:
         return EventHead(answer["events"], answer["head_hash"])
     # A batch that was sent from the queue has one entry.
     entry = (answer.get("results") or [answer])[0]
-    found = (entry.get("receipt") or entry).get("head")
-    return None if found is None else msgspec.convert(found, EventHead)
+    head = (entry.get("receipt") or entry).get("head")
+    return None if head is None else msgspec.convert(head, EventHead)

@@ -93,7 +93,7 @@ class PlayedRounds:
         with self._lock:
             return [id_ for name, id_ in self._unsaid if name == experiment][:MOST_AT_ONCE]
 
-    def said(self, experiment: str, decision_ids: Iterable[str]) -> None:
+    def confirmed(self, experiment: str, decision_ids: Iterable[str]) -> None:
         """The service has heard of these."""
         with self._lock:
             for decision_id in decision_ids:

@@ -237,9 +237,9 @@ class RemoteHub:
             if reached >= until:
                 return standing
 
-    def _stand(self, lease: Lease, **said: Any) -> None:
+    def _stand(self, lease: Lease, **fields: Any) -> None:
         """Ask where the service has the chain."""
-        body = UploadEvents(token=self._token, lease=lease.number, proof=lease.proof or "", **said)
+        body = UploadEvents(token=self._token, lease=lease.number, proof=lease.proof or "", **fields)
         self._standing = self._ask("POST", f"edges/{self.shard}/events", body, EdgeStanding)
         self._reached = self._standing.number
 

@@ -57,7 +57,9 @@ inline constexpr double NEVER = 1e-6;         // the least and, less than 1, the
 inline constexpr int NEWTON = 4;              // steps towards L; each of them is a valid bound
 inline constexpr double BELOW_ONE = 1.0 - 0x1p-50;
 inline constexpr double ROUNDING = 1e-14;  // given away of every logarithm: at least fifty roundings of a number near 1
-inline constexpr double MEMORY = 300.0;    // rewards of its side that an estimate reaches back
+inline constexpr double MEMORY = 300.0;    // rewards of its side that a recent mean reaches back
+inline constexpr double HISTORY = 1e4;     // and an overall one, at most
+inline constexpr double CHANGE = 3.0;      // standard errors between the two that mean another world
 
 // What is promised of one metric; rewards are divided by their upper bound. An event is ln(rates/delta).
 struct MetricSettings {
@@ -71,9 +73,11 @@ struct Expected {
   double mean, spread;
 };
 
-// The same as it is estimated from the rewards that have entered; no proof rests on it.
+// The same as it is estimated from the rewards that have entered: from recent ones, and from all since the last change.
+// No proof rests on it.
 struct SideEstimate {
   double count, mean, spread;
+  double rewards, overall;
 };
 
 // What a round is settled by: its worst, and what was expected of both sides. All of it is fixed before the coin falls,
@@ -98,7 +102,7 @@ struct Bank {
 // A bank with nothing in it but the reserve; half a success in one trial is all that is known of both sides.
 constexpr Bank new_bank(const MetricSettings& s) {
   const double width = 1.0 - s.low;
-  const SideEstimate unknown{1.0, s.low + 0.5 * width, 0.25 * width * width};
+  const SideEstimate unknown{1.0, s.low + 0.5 * width, 0.25 * width * width, 1.0, s.low + 0.5 * width};
   return {-s.event / RATE_GRID[0], s.reserve, 0.0, 0.0, 0.0, s.reserve, unknown, unknown, {}};
 }
 
@@ -161,15 +165,26 @@ inline void carry(const MetricSettings& s, Bank& bank, double before) {
   if (s.is_played) bank.played = std::max(bank.played, less(bank.carried, coin_luck(s, bank.coins)));
 }
 
-// Book a round that is decided, at its worst until its reward is settled.
-inline void charge(const MetricSettings& s, Bank& bank, double p, bool is_learner) {
-  const double worst = worst_of(s, p);
+// Book what may cost so much at worst until its rewards are settled; of the actions played so much, by coins of so much
+// variance.
+inline void pay(const MetricSettings& s, Bank& bank, double worst, double variance, double played) {
   bank.owed = rounded_up(bank.owed + worst);
   if (s.is_played) {
-    bank.coins = rounded_up(bank.coins + p * (1.0 - p));
-    if (is_learner) bank.played = less(bank.played, worst_of_playing(s));
+    bank.coins = rounded_up(bank.coins + variance);
+    if (played > 0.0) bank.played = less(bank.played, played);
   }
   carry(s, bank, worst > 0.0 ? less(bank.carried, worst) : bank.carried);
+}
+
+// Book a round that is decided, at its worst until its reward is settled.
+inline void charge(const MetricSettings& s, Bank& bank, double p, bool is_learner) {
+  pay(s, bank, worst_of(s, p), p * (1.0 - p), is_learner ? worst_of_playing(s) : 0.0);
+}
+
+// Pay for rounds of which nothing is left, whatever their shares and their coins were: for good, as none will enter.
+inline void lose(const MetricSettings& s, Bank& bank, double rounds, double largest_share) {
+  pay(s, bank, rounded_up(rounds * worst_of(s, largest_share)), 0.25 * rounds,
+      rounded_up(rounds * worst_of_playing(s)));
 }
 
 // What a round of share p will be settled by, from a bank that is known before its coin: the guard's own, or the one
@@ -239,11 +254,19 @@ inline double mixture_bound(const PerRate& wealth, double event) {
   return bound - 1e-13 * (1.0 + std::fabs(bound));
 }
 
-// Running means of a reward and of the square of its error, which forget.
+// Running means of a reward and of the square of its error, which forget. The overall mean begins again at the recent
+// one where rewards have changed.
 constexpr void remember(SideEstimate& side, double reward, double expected) {
   side.count = std::min(side.count + 1.0, MEMORY);
   side.mean += (reward - side.mean) / side.count;
   side.spread += ((reward - expected) * (reward - expected) - side.spread) / side.count;
+  side.rewards = std::min(side.rewards + 1.0, HISTORY);
+  side.overall += (reward - side.overall) / side.rewards;
+  const double moved = side.mean - side.overall;
+  if (moved * moved * side.count > CHANGE * CHANGE * side.spread) {
+    side.rewards = side.count;
+    side.overall = side.mean;
+  }
 }
 
 // Take in the next round in the order of decisions. One with nothing at stake teaches nothing of the two sides: its

@@ -19,13 +19,21 @@ namespace surefoot {
 inline constexpr double UNLUCKY = 7.0;  // rewards for which the bank is to last
 inline constexpr double STEADY = 0.01;  // the least spread: rewards that never varied may do so yet
 
-// How much of the share a learner keeps that seems to be below the floor by itself: 1/z^2, if by z > 1 standard errors.
-// The budget is not spent on it, and yet it is tried again and again, for it may learn.
+// How much of the share a learner keeps whose mean seems to be below the floor by `gap`: 1/z^2, if by z > 1 standard
+// errors. So it is tried again and again, for it may learn.
+constexpr double kept_at(double gap, double variance) {
+  return gap > 0.0 ? std::min(1.0, variance / (gap * gap)) : 1.0;
+}
+
+// The budget is not spent on a learner that is below the floor by itself. Recent rewards tell whether it is; how far
+// shows better in all rewards since it changed. One that has recovered is trusted at once.
 constexpr double trust_of(const MetricSettings& s, const Bank& bank) {
   const SideEstimate &a = bank.learner, &b = bank.baseline;
-  const double gain = s.sign * a.mean + (s.alpha - s.sign) * b.mean;
-  const double error = std::max(a.spread, b.spread) * (1.0 / a.count + 1.0 / b.count);
-  return gain < 0.0 ? std::min(1.0, error / (gain * gain)) : 1.0;
+  const double spread = std::max(a.spread, b.spread), floor = s.sign - s.alpha;
+  const double recent = floor * b.mean - s.sign * a.mean, overall = floor * b.overall - s.sign * a.overall;
+  if (recent <= 0.0) return 1.0;
+  return std::min(kept_at(recent, spread * (1.0 / a.count + 1.0 / b.count)),
+                  kept_at(overall, spread * (1.0 / a.rewards + 1.0 / b.rewards)));
 }
 
 // The share that the bank affords.

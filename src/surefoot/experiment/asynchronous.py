@@ -13,8 +13,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -44,6 +46,8 @@ class AsyncExperiment:
         The experiment; several event loops may share it, each through an AsyncExperiment of its own.
     executor : Executor, optional
         Threads in which calls that may block run; by default four of its own.
+    most : int, optional
+        How many decisions may wait at once, and how many rewards; a call beyond that raises `asyncio.QueueFull`.
 
     Examples
     --------
@@ -56,11 +60,12 @@ class AsyncExperiment:
     'baseline'
     """
 
-    def __init__(self, experiment: Experiment, *, executor: Executor | None = None) -> None:
-        self.experiment, self._executor = experiment, executor
-        self._own_executor: ThreadPoolExecutor | None = None
-        self.decisions = BatchQueue(lambda ready: experiment.submit_asks(ready, self._threads()))
-        self.rewards = BatchQueue(lambda ready: experiment.submit_rewards(ready, self._threads()))
+    def __init__(self, experiment: Experiment, *, executor: Executor | None = None, most: int | None = None) -> None:
+        self.experiment = experiment
+        self._threads = executor or ThreadPoolExecutor(4, thread_name_prefix=f"experiment {experiment.name}")
+        self._ends_threads = executor is None
+        self.decisions = BatchQueue(partial(experiment.submit_asks, executor=self._threads), most)
+        self.rewards = BatchQueue(partial(experiment.submit_rewards, executor=self._threads), most)
 
     async def decide(self, features: ArrayLike | Catalogue | None = None, **request: Any) -> Answer:
         """Decide one round, as `Experiment.decide` does; it is durable before it is returned.
@@ -74,48 +79,38 @@ class AsyncExperiment:
         -------
         Answer
             The decision as the journal holds it.
-        """
-        if features is not None:
-            request["features"] = features
-        return await self.answer(self.experiment.read(request))
-
-    async def answer(self, ask: Ask) -> Answer:
-        """Decide one round whose request was read before.
-
-        Parameters
-        ----------
-        ask : Ask
-            What `Experiment.read` returned.
-
-        Returns
-        -------
-        Answer
-            The decision as the journal holds it.
 
         Raises
         ------
         SurefootError
-            If the request is refused; nothing was decided.
+            As `Experiment.decide`.
         """
-        result = (await self.submit(ask))[0]
+        if features is not None:
+            request["features"] = features
+        (result,) = await self.submit([self.experiment.read(request)])
         if isinstance(result, SurefootError):
             raise result
         return result
 
-    def submit(self, ask: Ask) -> asyncio.Future[list[Answer | SurefootError]]:
-        """Queue one round whose request was read before.
+    def submit(self, asks: Sequence[Ask | SurefootError]) -> asyncio.Future[list[Answer | SurefootError]]:
+        """Queue rounds whose requests were read before.
 
         Parameters
         ----------
-        ask : Ask
-            What `Experiment.read` returned.
+        asks : sequence of Ask or SurefootError
+            What `Experiment.read_or_error` returned.
 
         Returns
         -------
         Future
-            A list with the decision, or why it was refused; cancelled while it waits, nothing is decided.
+            A list with the decision, or why it was refused, for each; cancelled while it waits, nothing is decided.
+
+        Raises
+        ------
+        asyncio.QueueFull
+            If too many wait.
         """
-        return self._put(self.decisions, [ask])
+        return self.decisions.put(asks)
 
     async def decide_all(self, requests: Iterable[Mapping[str, Any]]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order.
@@ -131,22 +126,7 @@ class AsyncExperiment:
             One per request; a request that is refused gets its error.
         """
         # Read here, so that an invalid request fails its own caller and not the whole group.
-        return await self.answer_all([self.experiment.read_or_error(request) for request in requests])
-
-    async def answer_all(self, asks: Sequence[Ask | SurefootError]) -> list[Answer | SurefootError]:
-        """Decide many rounds whose requests were read before.
-
-        Parameters
-        ----------
-        asks : sequence of Ask or SurefootError
-            What `Experiment.read_or_error` returned.
-
-        Returns
-        -------
-        list of Answer or SurefootError
-            One per request.
-        """
-        return await self._put(self.decisions, list(asks))
+        return await self.submit([self.experiment.read_or_error(request) for request in requests])
 
     async def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send the reward of a decision.
@@ -178,7 +158,7 @@ class AsyncExperiment:
         list of Receipt
             One per reward.
         """
-        return await self._put(self.rewards, [self.experiment.read_rewards(*reward) for reward in rewards])
+        return await self.rewards.put([self.experiment.read_rewards(*reward) for reward in rewards])
 
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call something that may wait for the journal, such as `experiment.status`, in a thread.
@@ -195,7 +175,7 @@ class AsyncExperiment:
         object
             What the call returns.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._threads(), lambda: call(*args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))
 
     async def drain(self) -> None:
         """Wait until no call is waiting."""
@@ -209,26 +189,15 @@ class AsyncExperiment:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.drain()
-        if self._own_executor is not None:
+        if self._ends_threads:
             # Joining the threads would block the event loop.
-            self._own_executor.shutdown(wait=False)
-            self._own_executor = None
-
-    def _put(self, waiting: "BatchQueue", ready: list[Any]) -> asyncio.Future[list[Any]]:
-        return waiting.put(ready)
-
-    def _threads(self) -> Executor:
-        if self._executor is not None:
-            return self._executor
-        if self._own_executor is None:
-            self._own_executor = ThreadPoolExecutor(4, thread_name_prefix=f"experiment {self.experiment.name}")
-        return self._own_executor
+            self._threads.shutdown(wait=False)
 
 
 class Caller(Value, frozen=True):
     """The entries of one caller, and the future that it awaits."""
 
-    ready: list[Any]
+    entries: Sequence[Any]
     answers: asyncio.Future[list[Any]]
 
     def tell(self, error: BaseException) -> None:
@@ -244,54 +213,50 @@ class Caller(Value, frozen=True):
 
 
 class BatchQueue:
-    """Calls that wait for one verb, in the event loop that makes them."""
+    """Callers of one verb, in the event loop that makes the calls; `most` entries wait at once."""
 
-    def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]]) -> None:
-        self._verb = verb
-        self._line: EventLoopQueue | None = None
-
-    @property
-    def size(self) -> int:
-        """How many entries have not been answered yet; those of a closed loop do not count."""
-        return 0 if self._line is None or self._line.loop.is_closed() else self._line.size
-
-    def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
-        """Queue entries for the next group."""
-        line = self._line
-        if line is None or line.loop is not asyncio.get_running_loop():
-            line = self._line = self._begin()
-        return line.put(ready)
-
-    def _begin(self) -> "EventLoopQueue":
-        if self._line is not None and not self._line.loop.is_closed():
-            raise InputError(
-                "An AsyncExperiment must be used in one event loop, but another one that is still open has used it. "
-                "Make one for each loop: they may share the experiment."
-            )
-        return EventLoopQueue(self._verb, asyncio.get_running_loop())
-
-
-class EventLoopQueue:
-    """Callers of one verb in one event loop; `size` counts their entries."""
-
-    def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]], loop: asyncio.AbstractEventLoop) -> None:
-        self.loop, self.size = loop, 0
-        self._verb = verb
-        self._waiting: list[Caller] = []
+    def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]], most: int | None = None) -> None:
+        self._verb, self._most = verb, most
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._size, self._waiting = 0, deque[Caller]()
+        self._worker: Coroutine[Any, Any, None] | None = None  # of the task, or of the last one
         self._task: asyncio.Task[None] | None = None
         # Rings when as many callers wait as the next group is to have.
         self._wanted, self._bell = 0, None  # type: int, asyncio.Future[None] | None
 
-    def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
+    @property
+    def size(self) -> int:
+        """How many entries have not been answered yet; those of a closed loop do not count."""
+        return 0 if self._loop is None or self._loop.is_closed() else self._size
+
+    def put(self, entries: Sequence[Any]) -> asyncio.Future[list[Any]]:
         """Queue entries for the next group."""
-        answers: asyncio.Future[list[Any]] = self.loop.create_future()
-        self._waiting.append(Caller(ready, answers))
-        self.size += len(ready)
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._begin(loop)
+        if self._most is not None and self._size + len(entries) > self._most:
+            raise asyncio.QueueFull(f"{self._size} requests wait for this experiment already.")
+        answers: asyncio.Future[list[Any]] = loop.create_future()
+        self._waiting.append(Caller(entries, answers))
+        self._size += len(entries)
         if self._task is None:
-            self._task = self.loop.create_task(self._work())
+            self._worker = self._work()
+            self._task = loop.create_task(self._worker)
         elif self._bell is not None and self._has(self._wanted):
             _ring(self._bell)
         return answers
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            raise InputError(
+                "An AsyncExperiment must be used in one event loop, but another one that is still open has used it. "
+                "Make one for each loop: they may share the experiment."
+            )
+        if self._worker is not None:
+            # Now, and not when it is collected: what it leaves behind would be taken from this loop's callers.
+            self._worker.close()
+        self._loop, self._size, self._task, self._bell = loop, 0, None, None
+        self._waiting.clear()
 
     async def _work(self) -> None:
         try:
@@ -306,14 +271,15 @@ class EventLoopQueue:
         except BaseException as error:  # the loop is about to end, and callers must not wait for it
             for each in self._waiting:
                 each.tell(error)
-            self.size, self._waiting = 0, []
+            self._size = 0
+            self._waiting.clear()
             raise
         finally:
             self._task = None
 
     def _has(self, callers: int) -> bool:
         """Whether so many wait for the next group, or as many as it can take."""
-        return len(self._waiting) >= callers or self.size >= LARGEST_GROUP
+        return len(self._waiting) >= callers or self._size >= LARGEST_GROUP
 
     async def _gather(self, callers: int, seconds: float) -> None:
         """Give callers that were just answered a moment to come back, so that they form one group again."""
@@ -323,8 +289,8 @@ class EventLoopQueue:
         if self._has(callers):
             return
         # Asleep meanwhile: to look again and again would take the core from those who are to come back.
-        self._wanted, self._bell = callers, self.loop.create_future()
-        timer = self.loop.call_later(min(seconds, LONGEST_MOMENT), _ring, self._bell)
+        self._wanted, self._bell = callers, asyncio.get_running_loop().create_future()
+        timer = self._bell.get_loop().call_later(min(seconds, LONGEST_MOMENT), _ring, self._bell)
         try:
             await self._bell
         finally:
@@ -332,22 +298,26 @@ class EventLoopQueue:
             self._bell = None
 
     def _take(self) -> list[Caller]:
-        gone = sum(len(each.ready) for each in self._waiting if each.answers.done())
-        if gone:
-            self.size -= gone
-            self._waiting = [each for each in self._waiting if not each.answers.done()]
-        count, total = 0, 0
-        # A caller's entries stay together, so the first caller may exceed the limit.
-        while count < len(self._waiting) and (count == 0 or total + len(self._waiting[count].ready) <= LARGEST_GROUP):
-            total += len(self._waiting[count].ready)
-            count += 1
-        group, self._waiting = self._waiting[:count], self._waiting[count:]
+        group, total = list[Caller](), 0
+        while self._waiting:
+            caller = self._waiting[0]
+            if caller.answers.done():  # whoever has gone
+                self._size -= len(caller.entries)
+            # A caller's entries stay together, so the first caller may exceed the limit.
+            elif not group or total + len(caller.entries) <= LARGEST_GROUP:
+                total += len(caller.entries)
+                group.append(caller)
+            else:
+                break
+            self._waiting.popleft()
         return group
 
     async def _do(self, group: list[Caller]) -> None:
-        entries = [entry for each in group for entry in each.ready]
+        entries = list[Any]()
+        for each in group:
+            entries += each.entries
         try:
-            found = await asyncio.wrap_future(self._verb(entries))
+            answers = await asyncio.wrap_future(self._verb(entries))
         except BaseException as error:
             for each in group:
                 each.tell(error)
@@ -356,13 +326,13 @@ class EventLoopQueue:
                 raise
             return
         finally:
-            self.size -= len(entries)
+            self._size -= len(entries)
         at = 0
         for each in group:
-            until = at + len(each.ready)
+            until = at + len(each.entries)
             # A caller that was cancelled waits no more.
             if not each.answers.done():
-                each.answers.set_result(found[at:until])
+                each.answers.set_result(answers[at:until])
             at = until
 
 

@@ -1,8 +1,10 @@
 """The coins of a guard in an experiment: they follow from secrets that the chain commits to before the first of them.
 
 Whoever draws a coin again, because the first did not suit, would need another secret: the audit computes every coin
-once more when the secret is revealed, which is when its block is over. What stays invisible is a request that was
-dropped, or held back until its turn suited.
+once more when the secret is revealed, which is when its block is over. Each block but a process's first is committed to
+while the one before it still lasts, so nobody who chooses its secret knows a request that its coins will be about; the
+audit counts the blocks of which that is not so. What stays invisible is a request that was dropped, or held back until
+its turn suited.
 
 A secret lies outside of the journal until then, in a file that its owner alone may read, so that the blocks of a
 process which was killed are revealed by the next one. Each process has blocks of its own.
@@ -12,10 +14,11 @@ import fcntl
 import hashlib
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 NONE = float("nan")
 MOST_BLOCKS = 1000  # looked at, the newest
+PART_AHEAD = 10  # of a block, before whose last such part the next one begins
 
 
 class Secret(msgspec.Struct, array_like=True):
@@ -84,11 +88,11 @@ class SecretFile:
                 "Nothing was decided: make room there, or name another folder (`secrets`)."
             ) from None
 
-    def over(self, experiment: str, current: Secret | None) -> list[Secret]:
-        """Secrets of an experiment whose blocks are over: this process's own but for the current, and those of others
+    def over(self, experiment: str, in_use: Sequence[Secret | None]) -> list[Secret]:
+        """Secrets of an experiment whose blocks are over: this process's own but those in use, and those of others
         that have ended.
         """
-        own = [one for one in self._kept if one.experiment == experiment and one is not current]
+        own = [one for one in self._kept if one.experiment == experiment and one not in in_use]
         return own + [one for path in self._others() for one in _read(path) if one.experiment == experiment]
 
     def _others(self) -> list[Path]:
@@ -123,6 +127,14 @@ def _read(path: Path) -> list[Secret]:
     return read
 
 
+class BegunBlock(NamedTuple):
+    """A block whose commitment stands in the chain: its secret, the round that was next then, and its event."""
+
+    secret: Secret
+    first: int
+    number: int
+
+
 class Coins:
     """What the coins of one experiment follow from, in this process."""
 
@@ -130,39 +142,49 @@ class Coins:
         path = getattr(journal, "path", None)
         beside_journal = None if path is None else beside(path, ".coins")
         self._file = SecretFile(beside_journal if folder is None else Path(folder))
-        self._secret: Secret | None = None
-        self._first = 0  # round of the current block
-        self.block = 0  # the event that began it
+        self._current: BegunBlock | None = None
+        self._next: BegunBlock | None = None
+        self.block = 0  # the event that began the current one
 
     def begin_anew(self) -> None:
         """Begin another block with the next coin: what was written last may never have become durable."""
-        self._secret = None
+        self._current = self._next = None
 
-    def source(self, turn: "Turn", decision_id: str) -> "Callable[[int], float]":
+    def source(self, turn: "Turn") -> "Callable[[int], float]":
         """What draws the coin of a decision, if it needs one."""
-        return partial(self._draw, turn, decision_id)
+        return partial(self._draw, turn)
 
-    def _draw(self, turn: "Turn", decision_id: str, round_: int) -> float:
+    def _draw(self, turn: "Turn", round_: int) -> float:
         shard = turn.state.shard
         lease = None if shard is None else shard.lease
         if lease is not None and lease.coins is not None:
             secret = self._leased(turn, lease, round_)
-            return NONE if secret is None else coin_of(secret, round_, decision_id)
-        if self._secret is None or round_ >= self._first + BLOCK:
-            self._begin(turn, round_)
-        assert self._secret is not None
-        return coin_of(self._secret.secret, round_, decision_id)
+            return NONE if secret is None else coin_of(secret, round_)
+        if self._current is None or round_ >= self._current.first + BLOCK:
+            self._current, self._next = self._next, None
+            if self._current is None or round_ >= self._current.first + BLOCK:  # no coin was needed for long
+                self._current = None
+                self._current = self._begun(turn, round_)
+            else:
+                self._write(turn, None)
+        elif self._next is None and round_ >= self._current.first + BLOCK - BLOCK // PART_AHEAD:
+            self._next = self._begun(turn, round_)
+        self.block = self._current.number
+        return coin_of(self._current.secret.secret, round_)
 
-    def _begin(self, turn: "Turn", round_: int) -> None:
-        """Commit to a new secret, and reveal those of blocks that are over."""
-        name = turn.transaction.name
+    def _begun(self, turn: "Turn", round_: int) -> BegunBlock:
+        secret = self._file.new(turn.transaction.name)
+        return BegunBlock(secret, round_, self._write(turn, secret))
+
+    def _write(self, turn: "Turn", new: Secret | None) -> int:
+        """Commit to a new secret, if there is one, and reveal those of blocks that are over; the event's number."""
         blocks = _blocks(turn)
         self._file.revealed({commitment for commitment, (_, is_revealed) in blocks.items() if is_revealed})
-        secret = self._file.new(name)
-        over = [one for one in self._file.over(name, secret) if one.commitment in blocks]
+        in_use = [new, *(None if one is None else one.secret for one in (self._current, self._next))]
+        over = [one for one in self._file.over(turn.transaction.name, in_use) if one.commitment in blocks]
         revealed = [(blocks[one.commitment][0], one.secret.hex()) for one in over if not blocks[one.commitment][1]]
-        event = turn.write(events.COINS, CoinBlock(commitment=secret.commitment, revealed=sorted(revealed)))
-        self._secret, self._first, self.block = secret, round_, event.number
+        record = CoinBlock(commitment=None if new is None else new.commitment, revealed=sorted(revealed))
+        return turn.write(events.COINS, record).number
 
     def _leased(self, turn: "Turn", lease: events.Lease, round_: int) -> bytes | None:
         """The secret of a round at an edge, which its hub gave with the lease; None where the lease has none for it."""
@@ -170,7 +192,7 @@ class Coins:
         if not 0 <= at < len(lease.coins or ()):
             return None
         commitment = lease.coins[at]  # type: ignore[index]
-        if self._secret is None or self._secret.commitment != commitment:
+        if self._current is None or self._current.secret.commitment != commitment:
             data = turn.transaction.attachment(commitment)
             if data is None:
                 return None
@@ -183,8 +205,9 @@ class Coins:
                 number = turn.write(events.COINS, CoinBlock(commitment=commitment, revealed=revealed)).number
             else:
                 number = known[0]
-            self._secret, self.block = Secret(turn.transaction.name, data), number
-        return self._secret.secret
+            self._current = BegunBlock(Secret(turn.transaction.name, data), round_, number)
+        self.block = self._current.number
+        return self._current.secret.secret
 
 
 def _blocks(turn: "Turn") -> dict[str, tuple[int, bool]]:

@@ -145,32 +145,32 @@ class Configuration:
     def new_policy(self) -> Policy:
         """The policy, told all that it takes."""
         kind: Any = policy_class(self.policy)
-        told = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
+        settings = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
         names = ("ridge", "radius", "exploration", "reward_bounds")
         chosen = {name: getattr(self, name) for name in names}
-        taken = inspect.signature(kind).parameters
-        told |= {name: value for name, value in chosen.items() if value is not None}
-        if self.ridge is None and "ridge" in taken and taken["ridge"].default is inspect.Parameter.empty:
-            told["ridge"] = 1.0  # the paper's policies have none of their own
-        made: Policy = kind(**{name: value for name, value in told.items() if name in taken})
-        return made
+        parameters = inspect.signature(kind).parameters
+        settings |= {name: value for name, value in chosen.items() if value is not None}
+        if self.ridge is None and "ridge" in parameters and parameters["ridge"].default is inspect.Parameter.empty:
+            settings["ridge"] = 1.0  # the paper's policies have none of their own
+        policy: Policy = kind(**{name: value for name, value in settings.items() if name in parameters})
+        return policy
 
     def spec(self) -> "Spec":
         """The same policy for `replay`, which tells it the same numbers."""
         from surefoot.simulation.policy_specs import Spec
 
-        told: dict[str, Any] = {"delta": self.delta, "ridge": self.ridge}
+        settings: dict[str, Any] = {"delta": self.delta, "ridge": self.ridge}
         if self.policy != UNGUARDED:
-            told["alpha"] = self.alpha
+            settings["alpha"] = self.alpha
         else:
-            told["exploration"] = self.exploration
+            settings["exploration"] = self.exploration
         if self.exploration is None:  # else `radius` is that of certificates alone, which a replay has not
-            told["radius"] = self.radius
+            settings["radius"] = self.radius
         if self.policy == "SafeLUCB":
-            told["reward_bounds"] = self.reward_bounds
+            settings["reward_bounds"] = self.reward_bounds
         if self.reward_floor > 0 and self.baseline_reward > 0:
-            told["floor_share"] = self.reward_floor / self.baseline_reward
-        return Spec(self.policy, **told)
+            settings["floor_share"] = self.reward_floor / self.baseline_reward
+        return Spec(self.policy, **settings)
 
     def arguments(self, request: Mapping[str, Any], *, is_stored: bool = False) -> dict[str, Any]:
         """The arguments of `decide` for a request that brings a context, with rows, names and baseline.
@@ -314,9 +314,9 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
         if key not in TOP:
             raise ConfigError(f"Every key of `{name}` must be known, but got {key!r}. {nearest(key, TOP)}")
     try:
-        given = data["actions"]
-        names = tuple(str(name) for name in given["names"])
-        features, bounds = given.get("features"), data.get("reward_bounds")
+        actions = data["actions"]
+        names = tuple(str(name) for name in actions["names"])
+        features, bounds = actions.get("features"), data.get("reward_bounds")
         return Configuration(
             policy=str(data["policy"]),
             alpha=float(data["alpha"]),
@@ -327,7 +327,7 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
             baseline_reward=float(data["baseline_reward"]),
             reward_floor=float(data["reward_floor"]),
             actions=names,
-            baseline=given.get("baseline"),
+            baseline=actions.get("baseline"),
             encoder=Encoder(_parts(data.get("context", []))),
             action_features=None if features is None else dict(zip(names, map(tuple, features), strict=True)),
             radius=data.get("radius"),

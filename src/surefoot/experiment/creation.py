@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, finite, finite_array, nonnegative, positive
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment.configuration import Configuration
+from surefoot.experiment.kinds import kind_for
 from surefoot.experiment.reading import read_action, read_text
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
 from surefoot.policies import Guard, Policy
-from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.by_name import first_policy
 from surefoot.policies.guard_settings import is_same
 from surefoot.policies.safe_lucb import SafeLUCB
@@ -40,7 +40,7 @@ NAME_RULE = "Letters, digits and . _ -, beginning with a letter or digit."
 def create_chain(
     journal: Journal,
     name: str,
-    policy: BasePolicy | Configuration,
+    policy: Policy | Configuration,
     *,
     time: float,
     skew: float | None = None,
@@ -58,16 +58,17 @@ def create_chain(
     journal.create(name, encode(created), time=time)
 
 
-def check_created(journal: Journal, name: str, policy: BasePolicy | Configuration, **settings: Any) -> None:
+def check_created(journal: Journal, name: str, policy: Policy | Configuration, **settings: Any) -> None:
     """Raise unless an experiment was created with this policy and these settings; its mode may have changed since."""
     before = decode(next(journal.view(name).read(limit=1)), Created)
-    asked = read_settings(policy, **settings)
+    wanted = read_settings(policy, **settings)
     plain = partial(msgspec.json.encode, order="sorted")
-    asked_for = [key for key in Created.__struct_fields__ if key not in ("policy_id", "mode", "software", "by")]
-    differ = [key for key in asked_for if plain(getattr(asked, key)) != plain(getattr(before, key))]
+    compared = [key for key in Created.__struct_fields__ if key not in ("policy_id", "mode", "software", "by")]
+    differ = [key for key in compared if plain(getattr(wanted, key)) != plain(getattr(before, key))]
     if differ:
         raise JournalConflictError(
-            f"Experiment {name!r} must have been created like this to be continued, but {' and '.join(differ)} differ. "
+            f"Experiment {name!r} exists already: to be continued it must have been created like this, but "
+            f"{' and '.join(differ)} differ. "
             "Continue it as it is with `Experiment.open`, or choose a new name."
         )
 
@@ -141,7 +142,7 @@ def check_new_name(name: str) -> None:
 
 
 def read_settings(
-    policy: BasePolicy | Configuration,
+    policy: Policy | Configuration,
     *,
     mode: ModeName,
     reward_window: float | None = None,
@@ -170,15 +171,24 @@ def read_settings(
         default_reward = configuration.default_reward if default_reward is None else default_reward
         reward_bounds = configuration.reward_bounds if reward_bounds is None else reward_bounds
         policy = configuration.new_policy()
-    if not isinstance(policy, Policy | Guard):
+    if not isinstance(policy, Policy):
         raise ConfigError(f"`policy` must be a new policy, such as surefoot.SafeLUCB(...), but got {policy!r:.80}.")
     if isinstance(policy, LeasedLUCB):
         raise ConfigError(
             "A LeasedLUCB is the policy of one shard, which plays under a lease alone, but got one without. Let a "
             "server join what `create_shared` has made."
         )
-    if isinstance(policy, Guard):
-        _refuse_linear(policy, reward_window, default_reward, reward_bounds, history)
+    kind = kind_for(type(policy))
+    kind.check_settings(
+        policy,
+        reward_window=reward_window,
+        default_reward=default_reward,
+        reward_bounds=reward_bounds,
+        history=history,
+        actions=actions,
+        confirm_within=confirm_within,
+        reward_unit=reward_unit,
+    )
     created = Created(
         format=FORMAT,
         is_sealed=sealed,
@@ -187,18 +197,18 @@ def read_settings(
         settings=_plain(policy.settings),
         mode=mode,
         software=VERSION,
-        reward_window=_read_window(reward_window),
-        default_reward=None if isinstance(policy, Guard) else _read_default(default_reward, reward_window),
+        reward_window=_read_seconds("reward_window", reward_window),
+        default_reward=_read_default(default_reward, reward_window) if kind.has_rows else None,
         reward_bounds=_read_bounds(reward_bounds),
         history=None if history is None else _read_history(*history),
-        actions=_read_pair(actions, policy),
+        actions=None if actions is None else _read_pair(actions),
         description=str(description),
         configuration=text,
-        confirm_within=_read_confirm_within(confirm_within, policy),
+        confirm_within=_read_seconds("confirm_within", confirm_within),
         by=read_text("by", by),
         origin=origin,
         feature_names=read_feature_names(feature_names, policy, is_configured=text is not None),
-        reward_unit=_read_unit(reward_unit, policy),
+        reward_unit=_read_unit(reward_unit),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):
@@ -223,35 +233,16 @@ def read_settings(
 def _refuse_unconfirmed_defaults(created: Created) -> None:
     """A default would be learned as the reward of an action that perhaps nobody played."""
     windows = {"reward_window": created.reward_window, "settle_after": created.settings.get("settle_after")}
-    given = [name for name, window in windows.items() if window is not None]
-    if created.confirm_within is not None and given:
+    others = [name for name, window in windows.items() if window is not None]
+    if created.confirm_within is not None and others:
         raise ConfigError(
-            f"`confirm_within` must come without a window, but got {given[0]}={windows[given[0]]!r}. When it closes, a "
-            "default is learned for an action that perhaps nobody played, and no charge makes up for that. Leave one "
+            f"`confirm_within` must come without a window, but got {others[0]}={windows[others[0]]!r}. When it closes, "
+            "a default is learned for an action that perhaps nobody played, and no charge makes up for that. Leave one "
             "out; without a window a round waits for its reward, or for `abandon`."
         )
 
 
-def _refuse_linear(guard: Guard, window: float | None, *belong_to_metrics: Any) -> None:
-    """A guard's metrics have their own bounds and defaults, and a unit has a window of its own."""
-    if type(guard) is not Guard:
-        raise ConfigError(
-            f"An experiment takes a plain Guard, which its audit can check, but got {type(guard).__name__}."
-        )
-    if any(one is not None for one in belong_to_metrics):
-        raise ConfigError(
-            "`default_reward`, `reward_bounds` and `history` are not for a guard: give bounds and defaults to it or to "
-            "each of its metrics."
-        )
-    windows = (window, guard.settings["settle_after"], guard.settings["unit_window"])
-    if sum(one is not None for one in windows) > 1:
-        raise ConfigError(
-            f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
-            "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
-        )
-
-
-def _refuse_used(policy: BasePolicy, created: Created) -> None:
+def _refuse_used(policy: Policy, created: Created) -> None:
     """What a used policy has seen is in no event, and would be lost."""
     new = first_policy(created.policy, created.settings, policy_id=created.policy_id, history=created.history)
     fresh = type(policy)(**policy.settings)
@@ -267,35 +258,21 @@ def _refuse_used(policy: BasePolicy, created: Created) -> None:
         )
 
 
-def _read_pair(actions: Sequence[Any] | None, policy: BasePolicy) -> tuple[Any, Any] | None:
-    if actions is None:
-        return None
-    if not isinstance(policy, Guard) or isinstance(actions, str) or len(actions) != 2:
-        raise ConfigError(
-            f"`actions` must be the baseline and the proposal of a guard, but got {actions!r:.80} for a "
-            f"{type(policy).__name__}."
-        )
+def _read_seconds(name: str, seconds: float | None) -> float | None:
+    return None if seconds is None else positive(name, seconds, hint=f"{name} is in seconds.")
+
+
+def _read_pair(actions: Sequence[Any]) -> tuple[Any, Any]:
     baseline, proposal = (read_action("actions", action) for action in actions)
     if is_same(baseline, proposal):
         raise ConfigError(f"`actions` must be two, but the baseline and the proposal are both {baseline!r:.80}.")
     return baseline, proposal
 
 
-def _read_window(seconds: float | None) -> float | None:
-    return None if seconds is None else positive("reward_window", seconds, hint="reward_window is in seconds.")
-
-
-def _read_confirm_within(seconds: float | None, policy: BasePolicy) -> float | None:
-    if seconds is None:
-        return None
-    if not isinstance(policy, SafeLUCB):
-        why = (
-            "a guard compares what was assigned, whatever was played, and needs none"
-            if isinstance(policy, Guard)
-            else "only that one can count a round at its worst"
-        )
-        raise ConfigError(f"`confirm_within` is for SafeLUCB, but got {type(policy).__name__}: {why}.")
-    return positive("confirm_within", seconds, hint="confirm_within is in seconds.")
+def _read_unit(unit: str) -> str:
+    if len(read_text("reward_unit", unit)) > LONGEST_UNIT:
+        raise ConfigError(f"`reward_unit` must have at most {LONGEST_UNIT} characters, but got {unit!r:.80}.")
+    return unit
 
 
 def _read_default(default: float | None, window: float | None) -> float | None:
@@ -347,16 +324,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _read_unit(unit: str, policy: BasePolicy) -> str:
-    """What rewards are counted in; several metrics go by their names."""
-    if unit and isinstance(policy, Guard) and policy.settings["metrics"]:
-        raise ConfigError(f"`reward_unit` must be left out where metrics have names, but got {unit!r:.80}.")
-    if len(read_text("reward_unit", unit)) > LONGEST_UNIT:
-        raise ConfigError(f"`reward_unit` must have at most {LONGEST_UNIT} characters, but got {unit!r:.80}.")
-    return unit
-
-
-def read_feature_names(names: Sequence[str] | None, policy: BasePolicy, *, is_configured: bool) -> list[str] | None:
+def read_feature_names(names: Sequence[str] | None, policy: Policy, *, is_configured: bool) -> list[str] | None:
     """The names as the journal keeps them: one for each weight or arm."""
     if names is None:
         return None

@@ -36,7 +36,7 @@ from surefoot.journal import Journal, Transaction, View
 from surefoot.journal.clock import SteadyClock
 from surefoot.journal.private_text import by_alias
 from surefoot.linear.actions import Catalogue
-from surefoot.policies import Guard, Policy
+from surefoot.policies import Policy
 from surefoot.rounds import Answer, Receipt, decode
 from surefoot.rounds.events import Created, Mode, ModeName, PairRound, Reason, Response, RowsRound
 from surefoot.sharing.coordinator import read_shard
@@ -54,8 +54,8 @@ class Experiment:
 
     Attributes
     ----------
-    name : str
-        Its name in the journal.
+    journal, name : Journal and str
+        Where its events are kept, and its name there.
     kind : Kind
         What its policy takes and gives.
     leases : Leases or None
@@ -79,8 +79,8 @@ class Experiment:
     def __init__(
         self, journal: Journal, name: str, state: State, clock: Callable[[], float], every: int, coins: Coins
     ) -> None:
-        self.name, self.clock, self.leases = name, clock, None  # type: str, Callable[[], float], Leases | None
-        self._journal, self._every = journal, every
+        self.journal, self.name, self.clock, self._every = journal, name, clock, every
+        self.leases: Leases | None = None
         # Used inside transactions only, which run alone; None once it cannot be trusted.
         self._state: State | None = state
         self._created, self.kind = state.created, state.kind
@@ -94,7 +94,7 @@ class Experiment:
         cls,
         journal: Journal,
         name: str,
-        policy: Policy | Guard | Configuration,
+        policy: Policy | Configuration,
         *,
         mode: ModeName = "shadow",
         clock: Callable[[], float] = time.time,
@@ -114,7 +114,7 @@ class Experiment:
             Where its events are kept.
         name : str
             A name that the journal does not have yet: letters, digits and . _ -, as over HTTP.
-        policy : Policy, Guard or Configuration
+        policy : Policy or Configuration
             A policy that has not decided or learned anything; or the configuration to make it by, which also says how
             contexts become rows, and what is not said here of rewards.
         mode : {"shadow", "guarded", "paused"}
@@ -281,7 +281,7 @@ class Experiment:
         where: AnyHub = Hub(hub, name, clock) if isinstance(hub, Journal) else hub.of(name, shard)
         begin_chain(journal, where, shard, time=clock())
         joined = cls.open(journal, where.chain, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
-        joined.leases = Leases(joined, journal, where, every=every, seconds=seconds, in_background=in_background)
+        joined.leases = Leases(joined, where, every=every, seconds=seconds, in_background=in_background)
         joined.leases.start()
         return joined
 
@@ -600,7 +600,7 @@ class Experiment:
         DecisionError
             If there is no such decision, or no reward of it.
         DecisionSettledError
-            If the reward was learned; then only a fork with `corrections` can begin anew (`surefoot.experiment.fork`).
+            If the reward was learned; a fork can learn the right one (`surefoot.experiment.fork`, `corrections`).
         DecisionConflictError
             If it was corrected before, to another value.
         InputError
@@ -738,7 +738,7 @@ class Experiment:
         while last >= MOST_ERASED:
             last = _or_raise(self._transact(lambda turn: verbs.erase(turn, (), who, before, by, why)))
             total += last
-        self._journal.forget()
+        self.journal.forget()
         return total
 
     def close_windows(self) -> int:
@@ -794,7 +794,7 @@ class Experiment:
         """
         if not isinstance(unit, str) or not self.kind.draws:
             raise InputError(f"`unit` must be a text that names a unit of a guard, but got {unit!r:.80}.")
-        name = unit_reference(unit, self._journal.view(self.name)) if self._created.is_sealed else unit
+        name = unit_reference(unit, self.journal.view(self.name)) if self._created.is_sealed else unit
         ref = self.look(lambda state: state.open_unit(name))
         return None if ref is None else self.find(ref)
 
@@ -821,7 +821,7 @@ class Experiment:
         return record
 
     def _find(self, decision_id: str) -> tuple[View, Any]:
-        view = self._journal.view(self.name)
+        view = self.journal.view(self.name)
         event = find_decision(self._created, view, read_id(decision_id))
         if event is None:
             raise DecisionError(f"Experiment {self.name!r} has no decision {decision_id!r:.80}.")
@@ -833,7 +833,7 @@ class Experiment:
         if status.held_up_by is None or not self._created.is_sealed:
             return status
         # The state knows a reference.
-        known = callers_id(self._created, self._journal.view(self.name), status.held_up_by)
+        known = callers_id(self._created, self.journal.view(self.name), status.held_up_by)
         return msgspec.structs.replace(status, held_up_by=known)
 
     def policy_state(self) -> dict[str, Any]:
@@ -863,10 +863,10 @@ class Experiment:
             What `at` returned.
         """
         try:
-            return self._journal.transact(self.name, lambda transaction: at(self._synced(transaction)))
+            return self.journal.transact(self.name, lambda transaction: at(self._synced(transaction)))
         except JournalReadOnlyError:
             with self._reading:
-                return at(self._synced(self._journal.view(self.name)))
+                return at(self._synced(self.journal.view(self.name)))
 
     def transact(self, act: Callable[[Turn], T]) -> T:
         """Work alone on the true head; what is written is durable when this returns.
@@ -881,16 +881,16 @@ class Experiment:
         object
             What `act` returned.
         """
-        return self._journal.transact(self.name, partial(self._work, act, True))
+        return self.journal.transact(self.name, partial(self._work, act, True))
 
     def _transact(self, act: Callable[[Turn], T], keys: Sequence[str] = (), *, closes: bool = True) -> T:
-        result = self._journal.transact(self.name, partial(self._work, act, closes), keys=keys)
+        result = self.journal.transact(self.name, partial(self._work, act, closes), keys=keys)
         if self.leases is not None:
             self.leases.look_after()
         return result
 
     def _submit(self, act: Callable[[Turn], T], keys: Sequence[str], executor: Executor) -> Future[T]:
-        result = self._journal.submit(self.name, partial(self._work, act, True), keys=keys, executor=executor)
+        result = self.journal.submit(self.name, partial(self._work, act, True), keys=keys, executor=executor)
         if self.leases is not None:
             self.leases.look_after()
         return result
@@ -912,24 +912,28 @@ class Experiment:
             raise
 
     def _synced(self, view: View) -> State:
-        # None meanwhile: a state that fails on the way must not be used again.
-        before, self._state = self._state, None
+        before = self._state
+        if before is not None and before.head == view.head:
+            return before
+        self._state = None  # meanwhile: a state that fails on the way must not be used again
         state = self._state = caught_up(before, view)
         if state is not before:
             self._coins.begin_anew()
         return state
 
     def _ask_keys(self, asks: Sequence[Ask | SurefootError]) -> list[str]:
-        read = [one for one in asks if isinstance(one, Ask)]
-        keys = [one.key for one in read]
-        if self._created.is_sealed and self._created.confirm_within is not None:
-            keys += [by_alias(known) for one in read for known in one.confirms]
+        keys = list[str]()
+        for ask in asks:
+            if isinstance(ask, Ask):
+                keys.append(ask.key)
+                if self._created.is_sealed and self._created.confirm_within is not None:
+                    keys += map(by_alias, ask.confirms)
         return keys
 
     def _reward_keys(self, decision_ids: list[str]) -> list[str]:
         """What rewards of these decisions are going to look up."""
         if self._created.is_sealed:
-            return [by_alias(decision_id) for decision_id in decision_ids]
+            return list(map(by_alias, decision_ids))
         # With a window, open decisions are in memory; only rewards that come too late need a lookup.
         needed = () if self._created.reward_window is not None else decision_ids
         return [f"{kind}:{decision_id}" for decision_id in needed for kind in "dr"]

@@ -18,7 +18,6 @@ from surefoot.errors import ConfigError
 from surefoot.experiment.kinds import kind_of
 from surefoot.experiment.sealing import find_voided, reference
 from surefoot.journal import Event, Journal
-from surefoot.policies.by_name import is_guard
 from surefoot.policies.guard_settings import is_same, read_metrics
 from surefoot.rounds import decode, events
 from surefoot.rounds.events import METRIC, Created, PairRound, RowsRound
@@ -88,7 +87,7 @@ def export(
             f"The decisions of {name!r} are in the journals of the shards that share it, and none is in this one: "
             "export each of those."
         )
-    if is_guard(created.policy):
+    if kind_of(created).draws:
         return _export_guard(journal, name, path, chosen, metrics_of(created), metric)
     if metric is not None:
         raise ConfigError(f"`metric` is for a guard, which may have several, but the policy is {created.policy}.")
@@ -140,7 +139,7 @@ def row_rounds(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
     created = decode(next(view.read(limit=1)), Created)
     kind, is_windowed = kind_of(created), created.reward_window is not None
     rows, catalogues = dict[str, dict[str, Any]](), dict[str, list[list[float]]]()
-    came: dict[str, tuple[float, float]] = {}  # rewards and when they came; with a window they count when it closes
+    rewards: dict[str, tuple[float, float]] = {}  # rewards and when they came; with a window they count when it closes
     for event in view.read():
         if event.kind == events.CATALOGUE:
             catalogue = decode(event, events.CatalogueRows)
@@ -152,13 +151,13 @@ def row_rounds(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
         elif event.kind in (events.REWARD, events.CORRECTED):
             record: Any = decode(event, events.Reward if event.kind == events.REWARD else events.Corrected)
             if getattr(record, "refused", None) is None:
-                came[record.decision_id] = float(record.values[METRIC]), event.time
+                rewards[record.decision_id] = float(record.values[METRIC]), event.time
                 if not is_windowed:
-                    value, time = came[record.decision_id]
+                    value, time = rewards[record.decision_id]
                     rows[record.decision_id].update(reward=value, reward_time=time)
         elif event.kind == events.SETTLED:
             for window in decode(event, events.Settled).windows:
-                value, _ = came.pop(window.decision_id, (created.default_reward or 0.0, 0.0))
+                value, _ = rewards.pop(window.decision_id, (created.default_reward or 0.0, 0.0))
                 rows[window.decision_id].update(
                     reward=value, reward_time=event.time, is_default_reward=window.is_missing
                 )
@@ -203,8 +202,8 @@ def as_table(rows: list[dict[str, Any]]) -> "pl.DataFrame":
 
 
 def _rows_row(event: Event, decision: RowsRound, catalogues: dict[str, list[list[float]]]) -> dict[str, Any]:
-    request, seen = decision.request, decision.certificate
-    assert seen.proof is not None
+    request, certificate = decision.request, decision.certificate
+    assert certificate.proof is not None
     offered = catalogues[request.catalogue] if request.catalogue is not None else request.features
     names = request.actions
     return {
@@ -220,14 +219,14 @@ def _rows_row(event: Event, decision: RowsRound, catalogues: dict[str, list[list
         "action": decision.action,
         "action_id": None if names is None else names[decision.action],
         "baseline": request.baseline,
-        "proposal": seen.proposal,
-        "actions": len(offered) if offered is not None else len(seen.proof.question),
+        "proposal": certificate.proposal,
+        "actions": len(offered) if offered is not None else len(certificate.proof.question),
         "features": None if offered is None else offered[decision.action],
         "baseline_features": None if offered is None or request.baseline is None else offered[request.baseline],
-        "guaranteed": float(seen.guaranteed),
-        "required": float(seen.required),
-        "margin": seen.margin,
-        "optimism": float(seen.optimism),
+        "guaranteed": float(certificate.guaranteed),
+        "required": float(certificate.required),
+        "margin": certificate.margin,
+        "optimism": float(certificate.optimism),
         "probability": 1.0,
         "is_deterministic": True,
         "reward": None,

@@ -23,14 +23,14 @@ from surefoot.arrays import LARGEST
 from surefoot.errors import ConfigError, DecisionError, InputError
 from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.experiment.experiment import SNAPSHOT_EVERY, Experiment
-from surefoot.experiment.kinds import Rows
+from surefoot.experiment.kinds import kind_of
 from surefoot.experiment.reading import read_id, read_number, read_text
 from surefoot.experiment.sealing import find_decision, reference, round_number
 from surefoot.experiment.state import State, first_state
 from surefoot.journal import Event, Head, Journal, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
-from surefoot.policies.by_name import is_guard, make_policy
+from surefoot.policies.by_name import make_policy
 from surefoot.rounds import decode, events
 from surefoot.rounds.events import METRIC, Created, ModeName, RowsRequest
 from surefoot.values import Value
@@ -72,16 +72,16 @@ class CarriedRounds:
 
 def carried_rounds(view: View) -> CarriedRounds:
     """Every round that a linear policy's newest set was made of, replaying all events."""
-    state, seen = first_state(view), dict[str, CarriedRound]()
-    found = CarriedRounds(state.head)
+    state, rounds = first_state(view), dict[str, CarriedRound]()
+    carried = CarriedRounds(state.head)
     for event in view.read(1):
         state.apply(event, view)
-        _take(event, view, state, seen, found)
-    found.head = state.head
-    found.alarm = None if state.policy.alarm is None else state.policy.alarm.text
+        _take(event, view, state, rounds, carried)
+    carried.head = state.head
+    carried.alarm = None if state.policy.alarm is None else state.policy.alarm.text
     waiting = set(state.policy.settlement.open_rounds)
     default = float(state.created.settings.get("default_reward") or 0.0)
-    for one in seen.values():
+    for one in rounds.values():
         if not one.teaches:
             what = "Rounds that taught the old policy nothing"
         elif one.round in waiting:
@@ -89,43 +89,42 @@ def carried_rounds(view: View) -> CarriedRounds:
         else:
             # With `settle_after`, a round without a reward was settled by the default.
             one.reward = one.reward if one.is_settled else default
-            found.rounds.append(one)
+            carried.rounds.append(one)
             continue
-        found.lost[what] = found.lost.get(what, 0) + 1
-    return found
+        carried.lost[what] = carried.lost.get(what, 0) + 1
+    return carried
 
 
-def _take(event: Event, view: View, state: State, seen: dict[str, CarriedRound], found: CarriedRounds) -> None:
+def _take(event: Event, view: View, state: State, rounds: dict[str, CarriedRound], carried: CarriedRounds) -> None:
     if event.kind == events.ROUND:
-        seen[reference(event)] = _decided(event, view, state)
+        rounds[reference(event)] = _decided(event, view, state)
     elif event.kind == events.VOIDED:
         moved = decode(event, events.Voided)
-        one = seen.get(moved.decision_id)
+        one = rounds.get(moved.decision_id)
         if one is not None:  # of one before a restart nothing is carried
             one.action, one.row = int(moved.action), one.rows[int(moved.action)]
     elif event.kind in (events.REWARD, events.CORRECTED):
         reward: Any = decode(event, events.Reward if event.kind == events.REWARD else events.Corrected)
-        one = seen.get(reward.decision_id)
+        one = rounds.get(reward.decision_id)
         if one is not None and getattr(reward, "refused", None) is None:
             one.reward = float(reward.values[METRIC])
             one.is_settled = state.windows is None
     elif event.kind == events.SETTLED:
         for window in decode(event, events.Settled).windows:
-            one = seen.get(window.decision_id)
+            one = rounds.get(window.decision_id)
             if one is not None:
                 one.is_settled = True
                 one.reward = (state.created.default_reward or 0.0) if window.is_missing else one.reward
     elif event.kind == events.ABANDONED:
-        if seen.pop(decode(event, events.Abandoned).decision_id, None) is not None:
-            found.lost["Rounds that were abandoned"] = found.lost.get("Rounds that were abandoned", 0) + 1
+        if rounds.pop(decode(event, events.Abandoned).decision_id, None) is not None:
+            carried.lost["Rounds that were abandoned"] = carried.lost.get("Rounds that were abandoned", 0) + 1
     elif event.kind == events.ACKNOWLEDGED and decode(event, events.Acknowledged).response != "stay":
-        found.restarted = True
-        found.lost["Rounds before a restart"] = found.lost.get("Rounds before a restart", 0) + len(seen)
-        seen.clear()
+        carried.restarted = True
+        carried.lost["Rounds before a restart"] = carried.lost.get("Rounds before a restart", 0) + len(rounds)
+        rounds.clear()
 
 
 def _decided(event: Event, view: View, state: State) -> CarriedRound:
-    assert isinstance(state.kind, Rows)
     record = decode(event, events.RowsRound)
     offered = state.kind.rows(state, record.request, view)
     is_erased = state.created.is_sealed and view.private(event.number) is None
@@ -243,19 +242,19 @@ def fork(
     view = journal.view(source)
     old = decode(next(view.read(limit=1)), Created)
     _refuse_kind(source, old)
-    made = policy if policy is not None else _changed(old, changes)
-    if isinstance(made, Configuration) and features is None:
-        features = _encoding(made)
-    found = carried_rounds(view)
-    if found.alarm is not None:
+    new_policy = policy if policy is not None else _changed(old, changes)
+    if isinstance(new_policy, Configuration) and features is None:
+        features = _encoding(new_policy)
+    carried = carried_rounds(view)
+    if carried.alarm is not None:
         raise ConfigError(
-            f"The alarm must be off in an experiment to be forked, but in {source!r} it is on: {found.alarm} What "
+            f"The alarm must be off in an experiment to be forked, but in {source!r} it is on: {carried.alarm} What "
             "contradicts the declarations must not begin another promise. Answer it by a restart, after which a fork "
             "carries what was learned since, or create a new experiment."
         )
-    corrected = _correct(old, view, found, corrections or {})
-    rows, rewards, lost = _history(old, found, features)
-    dim = made.phi.dim if isinstance(made, Configuration) else made.settings.get("dim")
+    corrected = _correct(old, view, carried, corrections or {})
+    rows, rewards, lost = _history(old, carried, features)
+    dim = new_policy.phi.dim if isinstance(new_policy, Configuration) else new_policy.settings.get("dim")
     if rows and len(rows[0]) != dim:
         raise ConfigError(
             f"Rows that are carried over must have the new policy's dim={dim}, but have {len(rows[0])} numbers. "
@@ -263,9 +262,9 @@ def fork(
         )
     origin = events.Forked(
         experiment=source,
-        number=found.head.number,
-        hash=found.head.hash,
-        rounds=len(found.rounds),
+        number=carried.head.number,
+        hash=carried.head.hash,
+        rounds=len(carried.rounds),
         is_encoded=features is not None,
         reason=reason,
         corrections=corrected,
@@ -273,7 +272,7 @@ def fork(
     experiment = Experiment.create(
         journal,
         name,
-        made,
+        new_policy,
         mode=mode,
         history=(np.array(rows), np.array(rewards)) if rows else None,
         by=by,
@@ -293,11 +292,11 @@ def _refuse_kind(source: str, old: Created) -> None:
             f"A fork carries over what one ledger has learned, but {source!r} is shared by shards: what each of them "
             "learned is in a journal of its own. Create a new experiment."
         )
-    if is_guard(old.policy):
+    if not kind_of(old).has_rows:
         raise ConfigError(
             f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy}: its banks "
             "count what the coins of its own rounds showed, and with other settings those coins would have fallen by "
-            "other shares. Create a new experiment, whose ramp begins anew."
+            "other shares. Create a new experiment, whose ramp starts over."
         )
     if "dim" in old.settings:
         return
@@ -327,15 +326,15 @@ def _changed(old: Created, changes: Mapping[str, Any] | None) -> Policy | Config
 
 
 def _correct(
-    old: Created, view: View, found: CarriedRounds, corrections: Mapping[str, float]
+    old: Created, view: View, carried: CarriedRounds, corrections: Mapping[str, float]
 ) -> tuple[tuple[int, float], ...]:
     """Replace rewards, and say of which of the rounds."""
-    positions = {one.round: position for position, one in enumerate(found.rounds)}
-    made = list[tuple[int, float]]()
-    for decision_id, given in corrections.items():
-        known, value = read_id(decision_id), read_number("corrections", given)
+    positions = {one.round: position for position, one in enumerate(carried.rounds)}
+    pairs = list[tuple[int, float]]()
+    for decision_id, right in corrections.items():
+        known, value = read_id(decision_id), read_number("corrections", right)
         if not (math.isfinite(value) and abs(value) <= LARGEST):
-            raise InputError(f"`corrections` must be finite, and at most {LARGEST:g}, but got {given!r:.80}.")
+            raise InputError(f"`corrections` must be finite, and at most {LARGEST:g}, but got {right!r:.80}.")
         decision = find_decision(old, view, known)
         position = None if decision is None else positions.get(round_number(decision))
         if position is None:
@@ -343,9 +342,9 @@ def _correct(
                 f"A reward must be carried over to be corrected by a fork, but that of {known!r:.80} is not: there is "
                 "no such decision, it was not learned, or it came before a restart."
             )
-        found.rounds[position].reward = value
-        made.append((position, value))
-    return tuple(sorted(made))
+        carried.rounds[position].reward = value
+        pairs.append((position, value))
+    return tuple(sorted(pairs))
 
 
 def _encoding(configuration: Configuration) -> Encode:
@@ -357,16 +356,16 @@ def _encoding(configuration: Configuration) -> Encode:
 
 
 def _history(
-    old: Created, found: CarriedRounds, features: Encode | None
+    old: Created, carried: CarriedRounds, features: Encode | None
 ) -> tuple[list[list[float]], list[float], list[str]]:
     """Rows and rewards to begin with, and what is lost."""
     rows, rewards = list[list[float]](), list[float]()
-    if old.history is not None and not found.restarted:
+    if old.history is not None and not carried.restarted:
         if features is None:
             rows, rewards = list(old.history.features), list(old.history.rewards)
         else:
-            found.lost["Rows of the old history, which have no context to encode"] = len(old.history.rewards)
-    for one in found.rounds:
+            carried.lost["Rows of the old history, which have no context to encode"] = len(old.history.rewards)
+    for one in carried.rounds:
         if features is None:
             rows.append(one.row)
         elif one.request is None:
@@ -376,12 +375,12 @@ def _history(
                 "rows as they were, or create a new experiment."
             )
         else:
-            made = features(one.request)
-            made = made.rows if isinstance(made, Catalogue) else made
-            rows.append([float(number) for number in np.asarray(made, dtype=np.float64)[one.action]])
+            encoded = features(one.request)
+            encoded = encoded.rows if isinstance(encoded, Catalogue) else encoded
+            rows.append([float(number) for number in np.asarray(encoded, dtype=np.float64)[one.action]])
         rewards.append(one.reward)
     always = (
         "The ledger: the promise starts over with the fork's first round, with a delta of its own.",
         "Proofs and slack of the old experiment: the fork earns its own.",
     )
-    return rows, rewards, [*(f"{what}: {count:,}." for what, count in found.lost.items() if count), *always]
+    return rows, rewards, [*(f"{what}: {count:,}." for what, count in carried.lost.items() if count), *always]

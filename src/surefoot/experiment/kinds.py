@@ -6,6 +6,7 @@ follows from the policy that an experiment was created with, and holds nothing t
 
 import hashlib
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +16,7 @@ import numpy as np
 
 from surefoot.arrays import LARGEST, Matrix, real_array
 from surefoot.core import native
-from surefoot.errors import InputError, JournalCorruptedError
+from surefoot.errors import ConfigError, InputError, JournalCorruptedError
 from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.experiment.reading import (
     read_action,
@@ -29,16 +30,18 @@ from surefoot.experiment.reading import (
     read_prediction,
 )
 from surefoot.experiment.sealing import PairText, RowsText, check_unsealed, person_of, unit_reference
+from surefoot.experiment.status import GuardStatus, Lift, guard_lift, guard_status, ledger_lift
 from surefoot.ids import new_id
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text, encode_sorted
 from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, Guard, GuardDecision, Policy
-from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.by_name import policy_class
 from surefoot.policies.guard_settings import is_same
 from surefoot.policies.linear_certificate import certify
+from surefoot.policies.safe_lucb import SafeLUCB
+from surefoot.policies.units import LONGEST_UNIT
 from surefoot.rounds import Answer, decode, encode, events, number
 from surefoot.rounds.answers import EventHead
 from surefoot.rounds.events import (
@@ -54,7 +57,7 @@ from surefoot.rounds.events import (
 )
 from surefoot.rounds.format import encode_finite
 from surefoot.safety.certificate import explain_gate
-from surefoot.safety.facts_gate import safe_proof
+from surefoot.safety.gates import safe_proof
 from surefoot.safety.guard_certificate import GuardCertificate, explain_share
 from surefoot.safety.likelihood import LIKELIHOOD
 from surefoot.sharing.pots import PairPot, RowsPot, proof_record
@@ -65,14 +68,16 @@ if TYPE_CHECKING:
     from surefoot.experiment.verbs import Turn
 
 
+PAIR = "must be the baseline and the proposal of a guard"
 NUMBER_BYTES = 25  # of a float and the comma after it, at most
 
 
 class Ask(Value, frozen=True):
     """A request that was read: as the policy takes it and, but for the rows, as the journal keeps it.
 
-    key: what the decision is found by in the journal
-    by:  who books a round
+    key:      what the decision is found by in the journal
+    by:       who books a round
+    forecast: of a guard's round that is repeated, as it was recorded
     """
 
     decision_id: str
@@ -83,6 +88,7 @@ class Ask(Value, frozen=True):
     is_fallback: bool = False
     confirms: tuple[str, ...] = ()
     by: str = ""
+    forecast: dict[str, float] | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def size(self) -> int:
@@ -95,6 +101,7 @@ class Kind(ABC):
     """What one kind of policy takes and gives."""
 
     takes: ClassVar[str]  # the arguments of `decide`, in words
+    has_rows: ClassVar[bool]  # actions are rows or arms, and what was learned of them is of use to another experiment
     fields: ClassVar[frozenset[str]]
     round: ClassVar[type[events.RowsRound | events.PairRound]]
     text: ClassVar[type[RowsText | PairText]]
@@ -108,6 +115,11 @@ class Kind(ABC):
         self.metrics: tuple[str, ...] = (METRIC,)
         #: How contexts become rows, where the experiment was made by a configuration.
         self.configuration: Configuration | None = None
+
+    @classmethod
+    @abstractmethod
+    def check_settings(cls, policy: Any, **settings: Any) -> None:
+        """Refuse what an experiment of this kind cannot be created with."""
 
     def read(self, arguments: Mapping[str, Any], *, is_fallback: bool = False, by: str = "") -> Ask:
         """Check the form of a request, before anything is locked; the policy checks its content."""
@@ -182,6 +194,22 @@ class Kind(ABC):
     def closed_by(self, policy: Any, round_: int) -> tuple[int, ...]:
         """Rounds whose window of rounds ends with this one."""
 
+    def differs(self, request: Any) -> bool:
+        """Whether a proposal that the caller makes is another action than the baseline's."""
+        return False
+
+    def lose(self, policy: Any, rounds: int) -> None:
+        """Have a policy pay for rounds that are lost; of rows nobody knows what they were worth."""
+        return
+
+    def standing(self, policy: Any, counts: Any) -> GuardStatus | None:
+        """How a guard stands; None of others."""
+        return None
+
+    def lift(self, policy: Any, counts: Any) -> Lift | None:
+        """What a decision of the learner earns beyond the baseline, as far as that is known."""
+        return ledger_lift(policy)
+
     @abstractmethod
     def handed(self, record: Any, time: float, rows: Any) -> Any:
         """A round as a shard hands it in."""
@@ -212,7 +240,7 @@ class Kind(ABC):
 class Rows(Kind):
     """Policies that choose among feature rows, or plain arms."""
 
-    takes = "`features`, and no `proposal`"
+    takes, has_rows = "`features`, and no `proposal`", True
     fields = frozenset(("features", "baseline", "baseline_reward", "actions", "confirms"))
     round, text, pot, stays_put, draws, learns_in_order = RowsRound, RowsText, RowsPot, False, False, True
 
@@ -223,12 +251,23 @@ class Rows(Kind):
         if created.configuration is not None:
             self.configuration = configuration_in(created.configuration)
 
+    @classmethod
+    def check_settings(cls, policy: Policy, **settings: Any) -> None:
+        actions, seconds = settings["actions"], settings["confirm_within"]
+        if actions is not None:
+            raise ConfigError(f"`actions` {PAIR}, but got {actions!r:.80} for a {type(policy).__name__}.")
+        if seconds is not None and not isinstance(policy, SafeLUCB):
+            raise ConfigError(
+                f"`confirm_within` is for SafeLUCB, but got {type(policy).__name__}: only that one can count a round "
+                "at its worst."
+            )
+
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:
         if self.configuration is not None and arguments.get("features") is None:
             arguments = self.configuration.arguments(arguments)
         rows, catalogue = _read_features(arguments.get("features"))
-        shown = rows if catalogue is None else catalogue.rows
-        count = self._arms if shown is None else shown.shape[0]
+        offered = rows if catalogue is None else catalogue.rows
+        count = self._arms if offered is None else offered.shape[0]
         if count is None:
             raise InputError("`features` must be given: one row per action. Only policies over plain arms need none.")
         actions = read_actions(arguments.get("actions"), count)
@@ -258,7 +297,7 @@ class Rows(Kind):
 
     def decide(self, turn: "Turn", ask: Ask, request: RowsRequest, *, hold: bool) -> Decision:
         features: Any = ask.rows if ask.catalogue is None else ask.catalogue
-        policy: Policy = turn.state.policy  # type: ignore[assignment]
+        policy: Policy = turn.state.policy
         return policy.decide(features, baseline=request.baseline, baseline_reward=request.baseline_reward, hold=hold)
 
     def write(
@@ -300,7 +339,7 @@ class Rows(Kind):
 
     def recall(self, state: "State", record: RowsRound, view: View) -> None:
         request, policy = record.request, state.policy
-        again = policy.recall(  # type: ignore[attr-defined]
+        again = policy.recall(
             self.features(state, request, view),
             baseline=request.baseline,
             baseline_reward=request.baseline_reward,
@@ -369,26 +408,26 @@ class Rows(Kind):
             value = value[METRIC]
         return {METRIC: read_number("value", value)}
 
-    def accepts(self, policy: BasePolicy, values: Mapping[str, float]) -> bool:
+    def accepts(self, policy: Policy, values: Mapping[str, float]) -> bool:
         return math.isfinite(values[METRIC]) and abs(values[METRIC]) <= LARGEST
 
     def settle(
-        self, policy: BasePolicy, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False
+        self, policy: Policy, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False
     ) -> float:
         value = (self._created.default_reward or 0.0) if values is None else values[METRIC]
         policy.observe(round_, value)
         return value
 
-    def replace(self, policy: BasePolicy, round_: int, values: Mapping[str, float]) -> float:
+    def replace(self, policy: Policy, round_: int, values: Mapping[str, float]) -> float:
         waiting, value = policy.settlement.rewards, values[METRIC]
         gained = value - float(waiting[round_])  # type: ignore[arg-type]
         waiting[round_] = value
         return gained
 
-    def examine(self, policy: BasePolicy, round_: int, values: Mapping[str, float]) -> None:
+    def examine(self, policy: Policy, round_: int, values: Mapping[str, float]) -> None:
         policy.examine(round_, values[METRIC])
 
-    def closed_by(self, policy: BasePolicy, round_: int) -> tuple[int, ...]:
+    def closed_by(self, policy: Policy, round_: int) -> tuple[int, ...]:
         expires = policy.settlement.settle_after
         return () if expires is None else (round_ - expires,)
 
@@ -418,7 +457,7 @@ class Rows(Kind):
 
     def move(self, state: "State", record: RowsRound, voided: Voided, view: View) -> None:
         request, policy = record.request, state.policy
-        policy.void(  # type: ignore[attr-defined]
+        policy.void(
             record.round,
             self.features(state, request, view),
             baseline=request.baseline,
@@ -432,7 +471,7 @@ class Rows(Kind):
 class Pair(Kind):
     """Guards, whose coin chooses between a baseline and a proposal, any two JSON values."""
 
-    takes = "`baseline` and `proposal`"
+    takes, has_rows = "`baseline` and `proposal`", False
     fields = frozenset(("baseline", "proposal", "unit", "prediction"))
     round, text, pot, stays_put, draws, learns_in_order = PairRound, PairText, PairPot, True, True, False
 
@@ -442,14 +481,49 @@ class Pair(Kind):
         self._has_seed = created.settings.get("seed") is not None
         self._actions = created.actions
 
+    @classmethod
+    def check_settings(cls, policy: Guard, **settings: Any) -> None:
+        if type(policy) is not Guard:
+            raise ConfigError(
+                f"An experiment takes a plain Guard, which its audit can check, but got {type(policy).__name__}."
+            )
+        if any(settings[name] is not None for name in ("default_reward", "reward_bounds", "history")):
+            raise ConfigError(
+                "`default_reward`, `reward_bounds` and `history` are not for a guard: give bounds and defaults to it "
+                "or to each of its metrics."
+            )
+        windows = (settings["reward_window"], policy.settings["settle_after"], policy.settings["unit_window"])
+        if sum(one is not None for one in windows) > 1:
+            raise ConfigError(
+                f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
+                "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
+            )
+        actions, unit = settings["actions"], settings["reward_unit"]
+        if actions is not None and (isinstance(actions, str) or len(actions) != 2):
+            raise ConfigError(f"`actions` {PAIR}, but got {actions!r:.80} for a Guard.")
+        if settings["confirm_within"] is not None:
+            raise ConfigError(
+                "`confirm_within` is for SafeLUCB, but got Guard: a guard compares what was assigned, whatever was "
+                "played, and needs none."
+            )
+        metrics = policy.settings["metrics"]
+        if unit and metrics and ("cost" not in metrics or re.fullmatch("[A-Z]{3}", unit) is None):
+            raise ConfigError(
+                "`reward_unit` must be left out where metrics have names, or be the currency of the metric `cost`, "
+                f"such as 'EUR', but got {unit!r:.80}."
+            )
+
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:
         baseline, proposal = arguments.get("baseline"), arguments.get("proposal")
         if baseline is None and proposal is None and self._actions is not None:
             baseline, proposal = self._actions
+        unit = arguments.get("unit")
+        if isinstance(unit, str) and unit:
+            check_text("unit", unit, LONGEST_UNIT)  # before the coin: what cannot be written must not draw one
         request = PairRequest(
             baseline=read_action("baseline", baseline),
             proposal=read_action("proposal", proposal),
-            unit=arguments.get("unit"),
+            unit=unit,
             prediction=read_prediction(arguments.get("prediction"), self.metrics),
             context=read_context(arguments.get("context")),
         )
@@ -464,13 +538,11 @@ class Pair(Kind):
         check_unsealed(ask.decision_id)
         request: PairRequest = ask.request
         person = person_of(request.context)
-        if request.unit is not None:
-            check_text("unit", request.unit, 200)
-            if person not in (None, request.unit):
-                raise InputError(
-                    f"`person` of a context must be the unit, {request.unit!r:.80}, where there is one, but got "
-                    f"{person!r:.80}. A decision is about one person, by whom it can be erased."
-                )
+        if request.unit is not None and person not in (None, request.unit):
+            raise InputError(
+                f"`person` of a context must be the unit, {request.unit!r:.80}, where there is one, but got "
+                f"{person!r:.80}. A decision is about one person, by whom it can be erased."
+            )
         text = PairText(ask.decision_id, request.context, request.unit, request.baseline, request.proposal)
         private = PrivateText(ask.decision_id, request.unit or person, new_salt(), canonical(text))
         # Salted hashes, by which one can tell whether the two were the same, and nothing else.
@@ -483,12 +555,21 @@ class Pair(Kind):
         return sealed, private
 
     def decide(self, turn: "Turn", ask: Ask, request: PairRequest, *, hold: bool) -> GuardDecision:
-        guard: Guard = turn.state.policy  # type: ignore[assignment]
-        guard.coins = turn.coins.source(turn, "" if self._created.is_sealed else ask.decision_id)
+        guard: Guard = turn.state.policy
+        guard.coins = turn.coins.source(turn)
+        turn.forecast = self._forecast(turn, ask, hold) if ask.forecast is msgspec.UNSET else ask.forecast
+        prediction = request.prediction if turn.forecast is None else turn.forecast
         return guard.decide(
-            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=request.prediction,
-            hold=hold,
-        )  # fmt: skip
+            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold
+        )
+
+    def _forecast(self, turn: "Turn", ask: Ask, hold: bool) -> dict[str, float] | None:
+        """What is predicted of the baseline's rewards where nobody else did, and something is at stake."""
+        request: PairRequest = ask.request
+        is_idle = hold or request.context is None or request.prediction is not None
+        if is_idle or is_same(request.baseline, request.proposal):
+            return None
+        return turn.state.forecast(turn.transaction).predict(request.context)
 
     def write(
         self, turn: "Turn", decision: GuardDecision, ask: Ask, request: PairRequest, reference: str, *, hold: bool
@@ -509,23 +590,26 @@ class Pair(Kind):
             request=request,
             share=0.0 if is_visit and hold else decision.share,
             certificate=None if is_visit else _bank_certificate(decision.certificate),
+            forecast=turn.forecast,
         )
+        turn.state.await_baseline(record, ask.request.context)
         return record, encode(record)
 
     def recall(self, state: "State", record: PairRound, view: View) -> None:
         request, guard = record.request, state.policy
-        again = guard.recall(  # type: ignore[attr-defined]
+        again = guard.recall(
             baseline=request.baseline,
             proposal=request.proposal,
             share=record.share,
             draw=math.nan if record.draw is None else record.draw,
             source=record.source,
             unit=request.unit,
-            prediction=request.prediction,
+            prediction=record.prediction,
             hold=record.is_held,
         )
         if again.round != record.round:
             raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
+        state.await_baseline(record, request.context)
 
     def answer(
         self, record: PairRound, ask: Ask | None, *, voided: Voided | None, time: float, head: Any, **extra: Any
@@ -616,11 +700,23 @@ class Pair(Kind):
             closed = (*closed, round_ - window)
         return closed
 
+    def lose(self, policy: Guard, rounds: int) -> None:
+        policy.lose(rounds)
+
+    def standing(self, policy: Guard, counts: Any) -> GuardStatus | None:
+        return guard_status(policy, counts)
+
+    def lift(self, policy: Guard, counts: Any) -> Lift | None:
+        return guard_lift(policy, counts.learner_rounds)
+
+    def differs(self, request: PairRequest) -> bool:
+        return not is_same(request.baseline, request.proposal)
+
     def handed(self, record: PairRound, time: float, rows: Any) -> PairHanded:
         request = record.request
         return PairHanded(
             number=record.round, moment=time, is_learner=record.source == "learner", share=record.share,
-            draw=record.draw, teaches=not is_same(request.baseline, request.proposal), prediction=request.prediction,
+            draw=record.draw, teaches=self.differs(request), prediction=record.prediction,
         )  # fmt: skip
 
     def played(self, state: "State", record: PairRound, action: Any, view: View) -> tuple[Any, bool]:
@@ -634,7 +730,12 @@ class Pair(Kind):
 
 def kind_of(created: Created) -> Kind:
     """The kind of an experiment's policy."""
-    return (Pair if issubclass(policy_class(created.policy), Guard) else Rows)(created)
+    return kind_for(policy_class(created.policy))(created)
+
+
+def kind_for(policy: type[Any]) -> type[Kind]:
+    """The kind that a class of policies has."""
+    return Pair if issubclass(policy, Guard) else Rows
 
 
 def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:

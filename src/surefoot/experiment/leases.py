@@ -86,7 +86,6 @@ class Leases:
     def __init__(
         self,
         experiment: "Experiment",
-        journal: Journal,
         hub: Any,
         *,
         every: int,
@@ -97,7 +96,7 @@ class Leases:
         self._seconds = positive("seconds", seconds, hint="seconds is how long a lease lasts.")
         self.hub: Any = hub
         self.error: SurefootError | None = None
-        self._experiment, self._journal, self._in_background = experiment, journal, in_background
+        self._experiment, self._in_background = experiment, in_background
         self._renewing, self._sharing = threading.Lock(), threading.RLock()
         self._tried, self._offset = time.monotonic(), clock_offset()
         self.has_left = False
@@ -110,7 +109,7 @@ class Leases:
             return
         is_ended = shard.due is not None
         # A journal that cannot be an old copy of itself goes on while nobody answers.
-        with suppress(*((JournalUnavailableError,) if self._journal.knows_copies else ())):
+        with suppress(*((JournalUnavailableError,) if self._experiment.journal.knows_copies else ())):
             self.hub.confirm(shard.shard, shard.token, shard.lease, is_ended=is_ended)
         if is_ended:
             # It may have been taken in before the server went away.
@@ -150,7 +149,7 @@ class Leases:
             return False
         if state.shard.due is not None or elapsed >= self._seconds:
             return elapsed >= min(1.0, self._seconds)
-        rounds = state.policy.rounds
+        rounds: int = state.policy.rounds
         return len(state.shard.since) >= min(self._every, max(1, rounds // 2)) and rounds > 0
 
     def renew(self) -> bool:
@@ -245,7 +244,7 @@ class Leases:
         return msgspec.structs.replace(status, shard=shard, error=None if error is None else str(error))
 
     def _chain(self) -> View:
-        return self._journal.view(self._experiment.name)
+        return self._experiment.journal.view(self._experiment.name)
 
     def _look(self, at: Callable[[Any], Any]) -> Any:
         return self._experiment.look(at)

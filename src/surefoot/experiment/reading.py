@@ -104,6 +104,7 @@ def read_context(context: Mapping[str, Any] | None) -> dict[str, Any] | None:
         kept: dict[str, Any] = msgspec.json.decode(canonical(dict(context)), type=dict[str, Any])
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"`context` must be plain JSON data under text keys: {error}.") from None
+    _check_depth("context", kept)
     return kept
 
 
@@ -120,10 +121,10 @@ def read_action(name: str, action: Any) -> Any:
         raise InputError(f"`{name}` must be plain JSON data: {error}.") from None
 
 
-def _check_depth(name: str, action: Any) -> None:
-    """Refuse an action nested so deeply that a journal which holds it might not be read again."""
-    # Level by level, since recursion is what such an action would break.
-    level = [action]
+def _check_depth(name: str, value: Any) -> None:
+    """Refuse what is nested so deeply that a journal which holds it might not be read again."""
+    # Level by level, since recursion is what such a value would break.
+    level = [value]
     for _ in range(DEEPEST):
         level = [inner for one in level if isinstance(one, dict | list) for inner in _within(one)]
         if not level:

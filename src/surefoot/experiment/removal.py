@@ -142,7 +142,7 @@ def _remove(
             break
     else:
         raise JournalBusyError(
-            f"An experiment must come to rest to be removed, but {record(head).name!r} is written to all the time. "
+            f"An experiment must be idle to be removed, but {record(head).name!r} is written to all the time. "
             "Stop its servers, or send its callers elsewhere, and try again."
         )
     journal.forget()

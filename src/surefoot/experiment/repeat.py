@@ -165,7 +165,7 @@ class _RevealedCoins:
         self._chain, self._state, self.block = chain, state, 0
         self._begun: dict[str, tuple[int, bytes]] = {}  # by commitment, the event that began a block, and its secret
 
-    def source(self, turn: Turn, decision_id: str) -> Callable[[int], float]:
+    def source(self, turn: Turn) -> Callable[[int], float]:
         """What draws the coin of a decision; its block's event must stand in the chain already."""
 
         def draw(round_: int) -> float:
@@ -181,7 +181,7 @@ class _RevealedCoins:
             if lease.coins[at] not in self._begun:
                 raise InputError(f"the block of round {round_} has not begun")
             self.block, secret = self._begun[lease.coins[at]]
-            return coin_of(secret, round_, decision_id)
+            return coin_of(secret, round_)
 
         return draw
 
@@ -198,7 +198,10 @@ def _round(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     if features is not None:
         request = msgspec.structs.replace(request, features=None)
     key = event.key or ""
-    ask = Ask(record.decision_id, key, request, rows, catalogue, record.is_fallback)
+    ask = Ask(
+        record.decision_id, key, request, rows, catalogue, record.is_fallback,
+        forecast=getattr(record, "forecast", None),
+    )  # fmt: skip
     verbs.decide_new(turn, ask, request, None, record.decision_id)
 
 
@@ -255,8 +258,8 @@ def _corrected(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
 
 
 def _mode(chain: RepeatedChain, turn: Turn, event: Event) -> None:
-    said = decode(event, Mode).shared or 0
-    verbs.adopt_mode(turn, chain.hub_mode(said), said)
+    number = decode(event, Mode).shared or 0
+    verbs.adopt_mode(turn, chain.hub_mode(number), number)
 
 
 def _erased(chain: RepeatedChain, turn: Turn, event: Event) -> None:

@@ -4,7 +4,9 @@ Sending the same file again sends nothing twice: a value that was accepted is on
 interrupted is continued by running it again.
 """
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from surefoot.values import Value
 
 ID = "decision_id"
 BATCH = 500  # rewards that are made durable together, and that the service takes at once
+READ = 50_000  # rows of a Parquet file that are in memory at once
 Row = tuple[str, dict[str, float]]
 
 
@@ -34,11 +37,16 @@ class Refusal(msgspec.Struct):
 
 
 class Sent(Value, frozen=True):
-    """Rewards that were accepted, how many of them had come before, and the rows that were refused."""
+    """How many rewards were accepted, how many of them had come before, and how many rows were refused."""
 
     accepted: int
     repeats: int
-    refusals: list[Refusal]
+    refused: int
+
+
+def refusals_of(file: Path) -> Path:
+    """Where rows of a file that are refused are written, with the reason."""
+    return file.with_name(f"{file.name}.refused.jsonl")
 
 
 def send_rewards(
@@ -47,7 +55,7 @@ def send_rewards(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Sent:
-    """Send the rewards of a Parquet, CSV or JSON-lines file.
+    """Send the rewards of a Parquet, CSV or JSON-lines file; what is refused is written beside it, as it is known.
 
     Parameters
     ----------
@@ -62,30 +70,34 @@ def send_rewards(
     Returns
     -------
     Sent
-        What was accepted, and what was not.
+        How many were accepted, and how many were not.
 
     Raises
     ------
     InputError
         If the file cannot be read as such a table; nothing was sent.
     """
+    place = Path(file)
     # The whole file before the first reward: one that breaks off in the middle must not be sent by half.
-    rows = list(_rows(Path(file)))
-    accepted = repeats = 0
-    refusals = list[Refusal]()
-    for at in range(0, len(rows), BATCH):
-        group = [(row, _read(row)) for row in rows[at : at + BATCH]]
-        sound = [read for _, read in group if not isinstance(read, str)]
-        verdicts = iter(send(sound))
+    total = sum(1 for _ in _rows(place))
+    rows, accepted, repeats, refused = _rows(place), 0, 0, 0
+    refusals_of(place).unlink(missing_ok=True)  # of an earlier run
+    while group := [(row, _read(row)) for row in islice(rows, BATCH)]:
+        verdicts = iter(send([read for _, read in group if not isinstance(read, str)]))
+        lines = list[bytes]()
         for row, read in group:
             verdict = Verdict(read) if isinstance(read, str) else next(verdicts)
             if verdict.refused is not None:
                 values = {name: value for name, value in row.items() if name != ID}
-                refusals.append(Refusal(row.get(ID), values, verdict.refused))
+                lines.append(msgspec.json.encode(Refusal(row.get(ID), values, verdict.refused)) + b"\n")
             else:
                 accepted, repeats = accepted + 1, repeats + verdict.is_repeat
-        progress(min(at + BATCH, len(rows)), len(rows))
-    return Sent(accepted, repeats, refusals)
+        if lines:
+            with refusals_of(place).open("ab") as out:
+                out.writelines(lines)
+        refused += len(lines)
+        progress(accepted + refused, total)
+    return Sent(accepted, repeats, refused)
 
 
 def _read(row: dict[str, Any]) -> Row | str:
@@ -113,24 +125,25 @@ def _parquet(file: Path) -> Iterator[dict[str, Any]]:
     import polars as pl
 
     try:
-        table = pl.read_parquet(file)
+        table = pl.scan_parquet(file)
+        _check_columns(file, table.collect_schema().names())
+        for at in range(0, table.select(pl.len()).collect().item(), READ):
+            yield from table.slice(at, READ).collect().iter_rows(named=True)
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{file} must be a Parquet file: {error}.") from None
-    _check_columns(file, table.columns)
-    return table.iter_rows(named=True)
 
 
 def _csv(file: Path) -> Iterator[dict[str, Any]]:
-    import polars as pl
-
     try:
-        # As text: an id such as 007 must stay as it is.
-        table = pl.read_csv(file, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            table = csv.DictReader(lines, strict=True)
+            _check_columns(file, table.fieldnames or [])
+            for row in table:
+                if None in row:
+                    raise InputError(f"Line {table.line_num} of {file} must have a column for each value.")
+                yield {name: text or None if name == ID else _number(text) for name, text in row.items()}
+    except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{file} must be a CSV file: {error}.") from None
-    _check_columns(file, table.columns)
-    for row in table.iter_rows(named=True):
-        yield {name: text if name == ID else _number(text) for name, text in row.items()}
 
 
 def _number(text: str | None) -> Any:
@@ -155,5 +168,7 @@ def _json_lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _check_columns(place: Any, columns: Any) -> None:
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{place} must have its columns each once, but has {', '.join(columns)!r:.200}.")
     if ID not in columns or len(columns) < 2:
         raise InputError(f"{place} must have {ID} and a metric such as reward, but has {', '.join(columns)!r:.200}.")

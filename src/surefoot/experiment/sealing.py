@@ -18,7 +18,7 @@ from surefoot.errors import InputError
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 from surefoot.rounds import decode
-from surefoot.rounds.events import ROUND, VISIT, Created, Voided
+from surefoot.rounds.events import ABANDONED, ROUND, VISIT, Created, Voided, reward_key
 
 REFERENCE = re.compile(r"([0-9]{11,18})\.[0-9a-f]{64}")  # of a sealed decision: its number, and its commitment
 PERSON = "person"  # the field of a context that says whom the decision is about
@@ -115,6 +115,16 @@ def seal_voided(record: Voided, private: PrivateText | None) -> tuple[Voided, Pr
         return record, None
     text = PrivateText(None, private.person, new_salt(), canonical(record.action))
     return msgspec.structs.replace(record, action=text.commitment()), text
+
+
+def find_rewards(view: View, ref: str) -> list[Event]:
+    """What settled a decision so far: its rewards, part by part, or the word that it was abandoned."""
+    accepted = list[Event]()
+    while (event := view.find(reward_key(ref, len(accepted)))) is not None:
+        accepted.append(event)
+        if event.kind == ABANDONED:
+            break
+    return accepted
 
 
 def find_voided(view: View, ref: str) -> Voided | None:

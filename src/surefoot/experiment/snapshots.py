@@ -12,18 +12,16 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import JournalError, SurefootError
-from surefoot.experiment.counts import Counts
-from surefoot.experiment.state import State, first_state
-from surefoot.experiment.waiting import OpenWindow, UnconfirmedRound, Windows
+from surefoot.experiment.state import Counts, OpenWindow, State, UnconfirmedRound, Windows, first_state
 from surefoot.journal import Head, View
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.policy import Policy
 from surefoot.rounds import decode, encode, events
 from surefoot.rounds.events import Acknowledged, Lease, Mode, ModeName
 from surefoot.rounds.format import pack, unpack
 from surefoot.sharing.hub import hub_snapshots
 from surefoot.version import VERSION
 
-FORMAT = 3
+FORMAT = 4
 SAME = 1e-9  # what may differ between two builds of the core, or two versions of it
 ALL = 1 << 31  # more events than there are of one kind
 # Of a policy under a lease, what does not rest on what the lease knew.
@@ -82,8 +80,6 @@ def freeze(state: State) -> bytes:
 
 def caught_up(state: State | None, view: View) -> State:
     """The state at the view's head: as it is, after the events that it lacks, or rebuilt."""
-    if state is not None and state.head == view.head:
-        return state
     if state is None or not view.follows(state.head):
         state = rebuild(view)
     for event in view.read(state.head.number):
@@ -114,7 +110,7 @@ def _thaw(start: State, record: events.Snapshot, view: View) -> State | None:
         frozen = unpack(data, Frozen)
         if frozen.format != FORMAT or (frozen.number, frozen.hash) != head:
             return None
-        state = State(start.created, BasePolicy.from_state(frozen.policy), head, frozen.time)
+        state = State(start.created, Policy.from_state(frozen.policy), head, frozen.time)
         if frozen.shard is not None:
             _thaw_lease(state, frozen.shard, view)
     except JournalError:
@@ -176,7 +172,7 @@ def _comparable(data: bytes, state: State) -> Frozen | None:
         frozen = unpack(data, Frozen)
         if frozen.format != FORMAT:
             return None
-        frozen.policy = unpack(pack(BasePolicy.from_state(frozen.policy).state()), dict[str, Any])
+        frozen.policy = unpack(pack(Policy.from_state(frozen.policy).state()), dict[str, Any])
     except msgspec.MsgspecError:
         return None
     return _of_rounds(frozen, state)

@@ -1,11 +1,21 @@
 """The state of an experiment at a head of its chain: events in, state out, the same bits in every process.
 
 The process that decides advances its state as it writes; all others, and a recovery, advance it by `apply`.
+
+A sale arrives, but a visit without one is never reported. So a reward waits until its window closes and is learned
+then, in the order of the decisions; if none came, the default is (docs/mathematics.md, "The order of learning").
+
+A caller that gave up waiting, or died, leaves a round in the ledger that perhaps nobody played. Where an experiment
+declares `confirm_within`, a learner round must be confirmed within so many seconds: by the verb (`confirm`), by its
+reward, or by the word that something else was played (`void`). One that is not counts at its worst until it is: as much
+is charged for it as the declared means allow, so that no later proof rests on what it may have earned.
 """
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
@@ -18,23 +28,278 @@ from surefoot.errors import (
     JournalSchemaError,
     SurefootError,
 )
-from surefoot.experiment.counts import Counts
-from surefoot.experiment.kinds import kind_of
-from surefoot.experiment.sealing import find_reference, round_number
-from surefoot.experiment.status import estimates
-from surefoot.experiment.waiting import UnconfirmedRounds, Windows
+from surefoot.experiment.kinds import Kind, kind_of
+from surefoot.experiment.sealing import find_reference, find_rewards, reference, round_number
+from surefoot.experiment.status import Proof, estimates
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.baseline_forecast import BaselineForecast
 from surefoot.policies.by_name import first_policy
-from surefoot.policies.watched_policy import WatchedPolicy
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.policy import Policy
+from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.rounds import decode, events
-from surefoot.rounds.events import METRIC, Created, HandIn, Lease, LeaseEnded, Mode, ModeName
+from surefoot.rounds.events import (
+    METRIC,
+    Created,
+    HandIn,
+    Lease,
+    LeaseEnded,
+    Mode,
+    ModeName,
+    OverdueRound,
+    Reason,
+    Response,
+    Reward,
+    SettledWindow,
+)
 from surefoot.rounds.format import unpack
 from surefoot.safety.alarm import Alarm
-from surefoot.sharing import LeasedGuard, LeasedLUCB
 
 MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
+FORECAST_FROM = 1000  # rounds that a forecast is made of when a process begins
+FORECAST_BYTES = 2_000_000  # of them, more or less
+HOUR = 3600.0
+
+
+class Refusals(msgspec.Struct):
+    """Refusals for one reason: all of them, and those recorded in the newest hour that had any."""
+
+    total: int = 0
+    hour: int = 0
+    recorded: int = 0
+
+    def recorded_in(self, time: float) -> int:
+        """How many were recorded in the hour of this time."""
+        return self.recorded if self.hour == time // HOUR else 0
+
+
+class Counts(msgspec.Struct, forbid_unknown_fields=True):
+    """What happened so far, in numbers.
+
+    allowed:   rounds in which the learner might have played, whether it did or not
+    floor:     margin and round of the newest learner round; `worst` of the one with the least margin
+    proposed:  margin of the newest proposal
+    differing: rounds of a guard, not held, in which the proposal was another action than the baseline's
+    visits:    of open units, beside rounds
+    voided:    rounds that were not played as decided
+    restarts:  after which round an alarm was answered, and how
+    carried:   estimates of what was earned before a restart under the same promise
+    proof:     when the newest answer to whether the learner pays was first proved, since the newest restart
+    """
+
+    learner_rounds: int = 0
+    baseline_rounds: int = 0
+    held_rounds: int = 0
+    fallback_rounds: int = 0
+    allowed_rounds: int = 0
+    differing_rounds: int = 0
+    visits: int = 0
+    proposed_margin: float = math.nan
+    newest_margin: float = math.nan
+    newest_round: int = 0
+    worst_margin: float = math.inf
+    worst_round: int = 0
+    rewards: int = 0
+    defaults: int = 0
+    abandoned: int = 0
+    voided: int = 0
+    total_reward: float = 0.0
+    refusals: dict[Reason, Refusals] = {}
+    restarts: list[tuple[int, Response]] = []
+    carried_reward: float = 0.0
+    carried_baseline: float = 0.0
+    proof: Proof | None = None
+
+    @property
+    def promise_round(self) -> int:
+        """The round from which the promise counts."""
+        return 1 + max((round_ for round_, response in self.restarts if response == "renew"), default=0)
+
+    @property
+    def restart_round(self) -> int:
+        """The last round before the newest restart; 0 where there was none."""
+        return self.restarts[-1][0] if self.restarts else 0
+
+    def decided(self, record: Any, *, differs: bool) -> None:
+        """Count a round; `differs` where a guard's proposal was another action than the baseline's."""
+        certificate = record.certificate
+        margin = certificate.margin
+        self.proposed_margin = margin
+        self.allowed_rounds += certificate.is_allowed
+        self.differing_rounds += differs and not record.is_held
+        self.held_rounds += record.is_held
+        self.fallback_rounds += record.is_fallback
+        if record.source == "baseline":
+            self.baseline_rounds += 1
+            return
+        self.learner_rounds += 1
+        self.newest_margin, self.newest_round = margin, record.round
+        if margin < self.worst_margin:
+            self.worst_margin, self.worst_round = margin, record.round
+
+    def moved(self, *, was_learner: bool, is_learner: bool) -> None:
+        """Count a round that was not played as decided on the side that was played."""
+        self.voided += 1
+        self.learner_rounds += is_learner - was_learner
+        self.baseline_rounds += was_learner - is_learner
+
+    def rewarded(self, record: Reward, time: float) -> None:
+        """Count a reward, accepted or refused."""
+        if record.refused is None:
+            self.rewards += 1
+            return
+        entry = self.refusals.setdefault(record.refused, Refusals())
+        entry.total += 1 + record.unrecorded
+        entry.recorded = entry.recorded_in(time) + 1
+        entry.hour = int(time // HOUR)
+
+    def restarted(self, round_: int, response: Response, earned: float, baseline: float) -> None:
+        """Start again: earlier margins rested on what was contradicted."""
+        self.restarts = [*self.restarts, (round_, response)]
+        keeps = response == "relearn"
+        self.carried_reward = self.carried_reward + earned if keeps else 0.0
+        self.carried_baseline = self.carried_baseline + baseline if keeps else 0.0
+        self.proposed_margin = self.newest_margin = math.nan
+        self.worst_margin, self.worst_round, self.newest_round = math.inf, 0, 0
+        self.proof = None
+
+
+class OpenWindow(msgspec.Struct):
+    """A decision whose window is open; `values` are its rewards by metric, once some came."""
+
+    decision_id: str
+    round: int
+    closes: float
+    values: dict[str, float] | None = None
+
+
+class Windows:
+    """The open windows. Times never run backwards, so the order of decisions is the order in which they close."""
+
+    def __init__(self, seconds: float, waiting: Iterable[OpenWindow] = ()) -> None:
+        self._seconds = seconds
+        # Ordered: a plain dict whose oldest entry is removed again and again takes ever longer to find the next.
+        self._open = OrderedDict((entry.decision_id, entry) for entry in waiting)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[OpenWindow]:
+        return iter(self._open.values())
+
+    def begin(self, decision_id: str, round_: int, time: float) -> None:
+        """Open the window of a decision."""
+        self._open[decision_id] = OpenWindow(decision_id, round_, time + self._seconds)
+
+    def find(self, decision_id: str) -> OpenWindow | None:
+        """The open window of a decision."""
+        return self._open.get(decision_id)
+
+    def due(self, now: float, most: int) -> list[SettledWindow]:
+        """The windows that close by `now`, oldest first, at most `most` of them."""
+        ripe = islice(takewhile(lambda entry: entry.closes <= now, self._open.values()), most)
+        return [
+            SettledWindow(decision_id=entry.decision_id, round=entry.round, is_missing=entry.values is None)
+            for entry in ripe
+        ]
+
+    def close(self, window: SettledWindow) -> OpenWindow | None:
+        """Remove the oldest window; None if that is not the one that is meant."""
+        oldest = next(iter(self._open.values()), None)
+        # Only the oldest may close: in any other order what is learned proves nothing.
+        if oldest is None or (oldest.decision_id, oldest.round) != (window.decision_id, window.round):
+            return None
+        return self._open.pop(oldest.decision_id)
+
+    def abandon(self, decision_id: str) -> None:
+        """Remove the window of a decision whose reward will never be learned."""
+        del self._open[decision_id]
+
+
+class UnconfirmedRound(msgspec.Struct):
+    """A learner round that was not confirmed yet, and from when on it counts at its worst."""
+
+    decision_id: str
+    round: int
+    due: float
+    is_overdue: bool = False
+    is_condemned: bool = False  # it counts at its worst whatever is said of it
+
+
+class UnconfirmedRounds:
+    """The rounds that wait to be confirmed, oldest first; none where nothing was declared."""
+
+    def __init__(self, seconds: float | None, policy: Policy) -> None:
+        self._seconds, self._policy = seconds, policy
+        self._waiting: OrderedDict[str, UnconfirmedRound] = OrderedDict()
+        self._overdue: dict[str, UnconfirmedRound] = {}
+
+    def __iter__(self) -> Iterator[UnconfirmedRound]:
+        return iter((*self._overdue.values(), *self._waiting.values()))
+
+    @property
+    def overdue(self) -> int:
+        """How many count at their worst."""
+        return len(self._overdue)
+
+    def restore(self, rounds: Iterable[UnconfirmedRound]) -> None:
+        """Go on from a snapshot, in which the policy has charged what is overdue."""
+        for one in rounds:
+            (self._overdue if one.is_overdue else self._waiting)[one.decision_id] = one
+
+    def begin(self, decision_id: str, round_: int, time: float) -> None:
+        """Wait for the word that a learner round was played."""
+        if self._seconds is not None:
+            self._waiting[decision_id] = UnconfirmedRound(decision_id, round_, time + self._seconds)
+
+    def awaits(self, decision_id: str) -> bool:
+        """Whether it was not confirmed yet."""
+        late = self._overdue.get(decision_id)
+        return decision_id in self._waiting or (late is not None and not late.is_condemned)
+
+    def due(self, now: float) -> list[OverdueRound]:
+        """The rounds that count at their worst from now on; times never run backwards, so the oldest are due first."""
+        ripe = list[OverdueRound]()
+        for one in self._waiting.values():
+            if one.due > now:
+                break
+            ripe.append(OverdueRound(decision_id=one.decision_id, round=one.round))
+        return ripe
+
+    def charge(self, rounds: Iterable[OverdueRound]) -> None:
+        """Count rounds at their worst."""
+        for one in rounds:
+            late = self._waiting.pop(one.decision_id)
+            late.is_overdue = True
+            self._overdue[one.decision_id] = late
+        self._charge()
+
+    def confirm(self, decision_ids: Iterable[str]) -> None:
+        """These were played, or it was said what was played instead."""
+        before = len(self._overdue)
+        for decision_id in decision_ids:
+            self._waiting.pop(decision_id, None)
+            late = self._overdue.get(decision_id)
+            if late is not None and not late.is_condemned:
+                del self._overdue[decision_id]
+        if len(self._overdue) != before:
+            self._charge()
+
+    def condemn(self, decision_id: str, round_: int) -> None:
+        """Count a round at its worst for good."""
+        self._waiting.pop(decision_id, None)
+        self._overdue[decision_id] = UnconfirmedRound(decision_id, round_, 0.0, is_overdue=True, is_condemned=True)
+        self._charge()
+
+    def clear(self) -> None:
+        """Wait for nothing more: a restart has charged, or forgotten, all rounds before it."""
+        self._waiting.clear()
+        self._overdue.clear()
+
+    def _charge(self) -> None:
+        assert isinstance(self._policy, SafeLUCB), "only such an experiment is created with `confirm_within`"
+        self._policy.charge(len(self._overdue))
 
 
 class ShardLease:
@@ -70,7 +335,7 @@ class ShardLease:
 class State:
     """An experiment at `head`."""
 
-    def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
+    def __init__(self, created: Created, policy: Any, head: Head, time: float) -> None:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.kind = kind_of(created)
         self.mode: ModeName = created.mode
@@ -81,6 +346,7 @@ class State:
         self.answer: events.Acknowledged | None = None  # to the alarm that was answered last
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
+        self._forecast: BaselineForecast | None = None
         self.shard: ShardLease | None = None
         if created.skew is not None:
             if created.shard is None or created.token is None:
@@ -127,7 +393,7 @@ class State:
 
     def memory_of(self, record: events.RowsRound) -> dict[str, Any]:
         """What a linear policy has to know of a round beside request and answer, to recall it."""
-        memory: dict[str, Any] = {"draw": record.draw} if isinstance(self.policy, WatchedPolicy) else {}
+        memory: dict[str, Any] = {"draw": record.draw} if isinstance(self.policy, LinearPolicy) else {}
         if self.shard is not None:
             # The proposal that was refused where the shard's own rewards made it: it claims no bound.
             is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
@@ -140,7 +406,7 @@ class State:
         if record.is_fallback and self.kind.learns_in_order:
             # Clients report such rounds in an order of their own, which may follow the rewards.
             self.policy.exclude(record.round)
-        self.counts.decided(record)
+        self.counts.decided(record, differs=self.kind.differs(record.request))
         if record.source == "learner":
             self.unconfirmed.begin(ref, record.round, time)
         if self.shard is not None:
@@ -151,10 +417,45 @@ class State:
         self.open_ids[record.round] = ref
         for closed in self.kind.closed_by(self.policy, record.round):
             self.open_ids.pop(closed, None)
+            self._look_for_proof(time)
+
+    def _look_for_proof(self, time: float) -> None:
+        """Keep when the lift's interval first says that the learner pays, or does not.
+
+        Not of a shard, whose interval is about its newest lease.
+        """
+        lift, known = self.kind.lift(self.policy, self.counts) if self.shard is None else None, self.counts.proof
+        is_proof = lift is not None and (lift.is_paying or lift.is_costing)
+        if lift is not None and is_proof and (known is None or known.lift.is_paying != lift.is_paying):
+            self.counts.proof = Proof(self.rounds, time, lift)
+
+    def forecast(self, view: View) -> BaselineForecast:
+        """What a process knows of how the baseline's rewards follow from contexts.
+
+        It is made of the newest rounds as far as they are not erased, and learns on from those that come. What it says
+        is recorded with each round, so nothing that is recalled, proved or audited depends on what it is made of.
+        """
+        if self._forecast is None:
+            self._forecast = BaselineForecast(self.policy)
+            for event, record in reversed(recent_rounds(self.kind, view) if self._forecast.metrics else []):
+                self.await_baseline(record, record.request.context)
+                for reward in find_rewards(view, reference(event)):
+                    if reward.kind == events.REWARD:
+                        self._forecast.rewarded(record.round, _numbers(decode(reward, events.Reward)))
+        return self._forecast
+
+    def await_baseline(self, record: events.PairRound, context: dict[str, Any] | None) -> None:
+        """Let the forecast, where there is one, await the rewards of a round that the baseline plays."""
+        if self._forecast is not None and record.source == "baseline":
+            self._forecast.opened(record.round, context)
+
+    def forget_contexts(self) -> None:
+        """Make the forecast anew, now that contexts were erased."""
+        self._forecast = None
 
     def open_unit(self, unit: str) -> str | None:
         """The decision that opened a unit's round; None where it has none, or that is over."""
-        known = self.policy.units.find(unit)  # type: ignore[attr-defined]
+        known = self.policy.units.find(unit)
         return None if known is None else self.open_ids.get(known.round)
 
     def rewarded(self, record: events.Reward, time: float, round_: Callable[[], int]) -> None:
@@ -167,10 +468,12 @@ class State:
         if record.refused is not None:
             return
         self.unconfirmed.confirm([record.decision_id])  # whoever has its reward has played it
-        values = {name: float(value) for name, value in record.values.items()}
+        values = _numbers(record)
         waiting = None if self.windows is None else self.windows.find(record.decision_id)
         # An open window knows its round; otherwise it costs a lookup in the journal.
         number = waiting.round if waiting is not None else round_()
+        if self._forecast is not None:
+            self._forecast.rewarded(number, values)
         if waiting is not None:
             waiting.values = {**(waiting.values or {}), **values}
             # The alarm must not wait until the window closes.
@@ -180,6 +483,7 @@ class State:
             if not self.policy.settlement.awaits(number):  # a unit waits for its other visits, a round for all metrics
                 self.open_ids.pop(number, None)
         self._check_bounds(number, values)
+        self._look_for_proof(time)
 
     def _check_bounds(self, number: int, values: dict[str, float]) -> None:
         if self.created.reward_bounds is None:
@@ -192,7 +496,7 @@ class State:
 
     def corrected(self, record: events.Corrected, number: int) -> None:
         """Replace rewards that were not learned yet; what the wrong ones have alarmed stays so."""
-        values = {name: float(value) for name, value in record.values.items()}
+        values = _numbers(record)
         waiting = None if self.windows is None else self.windows.find(record.decision_id)
         if waiting is not None:
             waiting.values = {**(waiting.values or {}), **values}
@@ -201,7 +505,7 @@ class State:
         self.kind.examine(self.policy, number, values)
         self._check_bounds(number, values)
 
-    def settled(self, record: events.Settled) -> None:
+    def settled(self, record: events.Settled, time: float) -> None:
         """Learn what came in windows that closed; where nothing did, the default, or the worst."""
         for window in record.windows:
             waiting = None if self.windows is None else self.windows.close(window)
@@ -209,14 +513,16 @@ class State:
                 raise JournalCorruptedError(f"Decision {window.decision_id!r} is not the oldest whose window is open.")
             self.counts.total_reward += self.kind.settle(self.policy, window.round, waiting.values, is_closed=True)
             self.counts.defaults += window.is_missing
+        self._look_for_proof(time)
 
-    def abandoned(self, record: events.Abandoned, number: int) -> None:
+    def abandoned(self, record: events.Abandoned, number: int, time: float) -> None:
         """Settle a decision without its reward."""
         self.counts.abandoned += 1
         self.policy.abandon(number)
         self.open_ids.pop(number, None)
         if self.windows is not None:
             self.windows.abandon(record.decision_id)
+        self._look_for_proof(time)
 
     def may_move(self, number: int) -> bool:
         """Whether a round can be moved to what was really played."""
@@ -227,18 +533,18 @@ class State:
         if self.kind.stays_put:
             self.counts.voided += 1
             return
-        made: Any = decode(decision, self.kind.round)
+        round_: Any = decode(decision, self.kind.round)
         within = self.created.confirm_within
         if within is not None and time > decision.time + within:
-            self._voided_late(record.decision_id, made.round, time - decision.time, within)
+            self._voided_late(record.decision_id, round_.round, time - decision.time, within)
             return
-        self.kind.move(self, made, record, view)
+        self.kind.move(self, round_, record, view)
         self.unconfirmed.confirm([record.decision_id])  # not before the policy took it: a refusal must change nothing
-        is_learner = record.action != made.request.baseline
-        self.counts.moved(was_learner=made.source == "learner", is_learner=is_learner)
+        is_learner = record.action != round_.request.baseline
+        self.counts.moved(was_learner=round_.source == "learner", is_learner=is_learner)
         if self.shard is not None:
-            place = made.round - self.shard.since[0].number
-            row = [float(one) for one in self.kind.rows(self, made.request, view)[record.action]]
+            place = round_.round - self.shard.since[0].number
+            row = [float(one) for one in self.kind.rows(self, round_.request, view)[record.action]]
             moved = msgspec.structs.replace(self.shard.since[place], played=row, is_learner=is_learner)
             self.shard.since[place] = moved
 
@@ -270,8 +576,10 @@ class State:
             self.counts.restarted(self.policy.rounds, record.response, earned, baseline)
 
     def went_over(self, record: Mode) -> None:
-        """Go over to a mode."""
+        """Go over to a mode; of a chain that was restored, pay for what is lost."""
         self.mode = record.mode
+        if record.lost:
+            self.kind.lose(self.policy, record.lost)
         if self.shard is not None:
             self.shard.went_over(record)
 
@@ -280,7 +588,7 @@ class State:
         assert self.shard is not None
         self.shard.lease, self.shard.due, self.shard.is_whole = lease, None, data is not None
         if data is not None:
-            self.leased_policy.renew(lease, unpack(data, dict[str, Any]), self.shard.since)
+            self.policy.renew(lease, unpack(data, dict[str, Any]), self.shard.since)
 
     def lease_ended(self, record: LeaseEnded) -> HandIn:
         """From now on only the baseline plays; what was done under the lease is to be handed in."""
@@ -291,19 +599,13 @@ class State:
             # A replay may be without the set that it was found by, which is removed with its lease.
             kind: Any = record.alarm[0]
             self.policy.recall_alarm(Alarm(kind, *record.alarm[1:]))
-        shard.due = self.leased_policy.hand_in(
+        shard.due = self.policy.hand_in(
             shard.lease, shard.since, token=shard.token, through=self.time, untimed=record.untimed
         )
-        self.leased_policy.end_lease()
+        self.policy.end_lease()
         shard.since = []
         due: HandIn = shard.due
         return due
-
-    @property
-    def leased_policy(self) -> LeasedLUCB | LeasedGuard:
-        """The policy of a shard, which plays the learner under a lease only."""
-        assert isinstance(self.policy, LeasedLUCB | LeasedGuard)
-        return self.policy
 
     @property
     def newest_snapshot(self) -> int:
@@ -330,6 +632,23 @@ class State:
                 raise JournalCorruptedError(f"The journal must hold catalogue {digest}, but does not.")
             self.remember(Catalogue(decode(event, events.CatalogueRows).rows))
         return self.catalogues[digest]
+
+
+def _numbers(record: events.Reward | events.Corrected) -> dict[str, float]:
+    return {name: float(value) for name, value in record.values.items()}
+
+
+def recent_rounds(kind: Kind, view: View) -> list[tuple[Event, Any]]:
+    """The newest rounds, newest first: no more than are read in a moment, and none that cannot be read."""
+    rounds, size = list[tuple[Event, Any]](), 0
+    for event in view.newest_of(events.ROUND, FORECAST_FROM):
+        with suppress(msgspec.MsgspecError, SurefootError):  # whoever asks for it is told of the damage
+            rounds.append((event, kind.opened(event, view)))
+        private = view.private(event.number)
+        size += len(event.payload) + (0 if private is None else len(private.text))
+        if size > FORECAST_BYTES:
+            break
+    return rounds
 
 
 def first_state(view: View) -> State:
@@ -374,7 +693,7 @@ def _decision_of(state: State, ref: str, view: View) -> Event:
 
 def _abandoned(state: State, event: Event, view: View) -> None:
     record = decode(event, events.Abandoned)
-    state.abandoned(record, _number_of(state, record.decision_id, view))
+    state.abandoned(record, _number_of(state, record.decision_id, view), event.time)
 
 
 def _voided(state: State, event: Event, view: View) -> None:
@@ -403,7 +722,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     events.ROUND: _round,
     events.VISIT: _visit,
     events.REWARD: _reward,
-    events.SETTLED: lambda state, event, _: state.settled(decode(event, events.Settled)),
+    events.SETTLED: lambda state, event, _: state.settled(decode(event, events.Settled), event.time),
     events.ABANDONED: _abandoned,
     events.VOIDED: _voided,
     events.CORRECTED: _corrected,
@@ -411,7 +730,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     events.OVERDUE: lambda state, event, _: state.unconfirmed.charge(decode(event, events.Overdue).decisions),
     events.MODE: lambda state, event, _: state.went_over(decode(event, Mode)),
     events.ACKNOWLEDGED: lambda state, event, _: state.acknowledged(decode(event, events.Acknowledged)),
-    events.ERASED: lambda state, event, _: None,  # a state knows references alone
+    events.ERASED: lambda state, event, _: state.forget_contexts(),  # else a state knows references alone
     events.COINS: lambda state, event, _: None,  # each round holds its own
     events.SNAPSHOT: lambda state, event, _: state.snapshotted(decode(event, events.Snapshot), event.number),
     events.LEASED: _leased,

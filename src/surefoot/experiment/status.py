@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.experiment.counts import Counts
 from surefoot.journal import View
 from surefoot.linear.ellipsoid import Ball, newest_set
+from surefoot.linear.radius import RADII
 from surefoot.policies import Guard
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
-from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.policy import Policy
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.rounds import decode, events
 from surefoot.rounds.events import Lost, ModeName, Reason, Response
@@ -27,9 +27,10 @@ from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import MetricKind, Promise
 from surefoot.sharing.hub import NEXT_MODES, HubState
 from surefoot.sharing.pots import Pot
+from surefoot.values import Value
 
 if TYPE_CHECKING:
-    from surefoot.experiment.state import State
+    from surefoot.experiment.state import Counts, State
 
 # nan where it is not known, which JSON writes as null.
 Known: TypeAlias = Annotated[float, msgspec.Meta(extra_json_schema={"nullable": True})]
@@ -39,7 +40,7 @@ MOST_LOSSES = 200  # that are looked up, the newest
 STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
 
 
-def estimates(policy: BasePolicy) -> tuple[float, float]:
+def estimates(policy: Policy) -> tuple[float, float]:
     """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
     if isinstance(policy, LinearPolicy):
         return _linear(policy)
@@ -49,7 +50,7 @@ def estimates(policy: BasePolicy) -> tuple[float, float]:
 
 
 def _linear(policy: LinearPolicy) -> tuple[float, float]:
-    theta, (earned, baseline) = policy.ridge.theta, ledger_sums(policy)
+    theta, (earned, baseline) = policy.core.ridge.theta, ledger_sums(policy)
     return earned.at(theta), baseline.at(theta) if policy.needs_baseline else math.nan
 
 
@@ -96,7 +97,7 @@ def _arms(policy: ArmPolicy) -> tuple[float, float]:
     return earned, policy.rounds * (means[default] if known is None else known)
 
 
-class Lift(msgspec.Struct, frozen=True):
+class Lift(Value, frozen=True, eq=True):
     """How much more a decision of the learner earned, on average, than the baseline would have.
 
     Of a guard it is about proposals, played or not, over the rounds in which they had a share.
@@ -141,15 +142,36 @@ class Lift(msgspec.Struct, frozen=True):
         return self.low > 0 if self.kind == "ceiling" else self.high < 0
 
 
+class Proof(Value, frozen=True, eq=True):
+    """When it was first proved that the learner pays, or does not: since the lift's interval holds at all times.
+
+    Attributes
+    ----------
+    round : int
+        How many rounds were decided by then.
+    time : float
+        Of the event that proved it.
+    lift : Lift
+        As it was then.
+
+    Examples
+    --------
+    >>> Proof(400, 1754000000.0, Lift("reward", 0.02, 0.01, 0.03, 390, 0.95)).lift.is_paying
+    True
+    """
+
+    round: int
+    time: float
+    lift: Lift
+
+
 class Earnings(msgspec.Struct, frozen=True):
     """What is known of sums over the ledger of a policy; nan where nothing is.
 
-    lift:    of the learner's decisions; None where there are none, or nothing bounds it
     reward:  what all decisions have earned
     surplus: by how much that lies above the floor
     """
 
-    lift: Lift | None = None
     reward: Interval = (math.nan, math.nan)
     surplus: Interval = (math.nan, math.nan)
 
@@ -157,31 +179,38 @@ class Earnings(msgspec.Struct, frozen=True):
 NOTHING = Earnings()
 
 
-def earnings_of(policy: BasePolicy) -> Earnings:
+def earnings_of(policy: Policy) -> Earnings:
     """What is known of a linear policy that is told its baseline; nothing while the alarm is on."""
     if not isinstance(policy, LinearPolicy) or not policy.needs_baseline or policy.alarm is not None:
         return NOTHING
     bounds = LedgerBounds(policy)
     surplus = bounds.less(1.0 - policy.settings["alpha"]) if policy.keeps_floor else NOTHING.surplus
-    return Earnings(_lift(policy, bounds.less(1.0)), bounds.less(0.0), surplus)
+    return Earnings(bounds.less(0.0), surplus)
 
 
-def _lift(policy: LinearPolicy, total: Interval) -> Lift | None:
+def ledger_lift(policy: Policy) -> Lift | None:
+    """Of a linear policy that is told its baseline; None before the learner's first round, and during an alarm."""
+    if not isinstance(policy, LinearPolicy) or not policy.needs_baseline or policy.alarm is not None:
+        return None
     decisions = int(policy.ledger.learner_rounds)
     if not decisions:
         return None
     earned, baseline = estimates(policy)
-    low, high = total
+    low, high = LedgerBounds(policy).less(1.0)
     confidence = 1.0 - policy.settings["delta"]
     return Lift("reward", (earned - baseline) / decisions, low / decisions, high / decisions, decisions, confidence)
 
 
 def guard_lift(guard: Guard, decisions: int) -> Lift | None:
-    """Of a guard's first floor, or else of its first metric; None before the learner's first decision."""
+    """Of a guard's first floor, or else of its first metric; None before the learner's first decision.
+
+    What is to save something pays by its first ceiling, if there is one.
+    """
     if not decisions:
         return None
     metrics = guard.metrics
-    name = next((name for name, metric in metrics.items() if metric.kind == "floor"), next(iter(metrics)))
+    kind = "ceiling" if guard.settings["goal"] == "save" else "floor"
+    name = next((name for name, metric in metrics.items() if metric.kind == kind), next(iter(metrics)))
     return Lift(name, math.nan, *guard.lift_intervals[name], decisions, GUARD_CONFIDENCE, metrics[name].kind)
 
 
@@ -192,8 +221,7 @@ class LedgerBounds:
         self._rounds = policy.ledger.learner_rounds, policy.ledger.baseline_rounds
         self._earned, self._baseline = ledger_sums(policy)
         self._is_known = known_rewards(policy) is not None
-        # Of nested sets the newest one alone, which costs no copy of all.
-        self._set, self._ball = newest_set(policy.core), Ball(policy.settings["theta_bound"])
+        self._core, self._ball = policy.core, Ball(policy.settings["theta_bound"])
         self._misfit = float(policy.settings.get("misspecification", 0.0))
         self._unconfirmed = policy.charged if isinstance(policy, SafeLUCB) else 0.0
 
@@ -201,9 +229,16 @@ class LedgerBounds:
         """What the confidence set and the declared length of theta allow, all rounds at once."""
         vector, constant = self._earned.less(self._baseline, share)
         slack = self._unconfirmed + self._misfit * self._weight(share)
-        low = max(self._set.lower(vector), self._ball.lower(vector)) + constant - slack
-        high = min(self._set.upper(vector), self._ball.upper(vector)) + constant + slack
-        return low, high
+        (mean, spread), (_, reach) = self._support(vector), self._ball.support(vector)
+        return max(mean - spread, -reach) + constant - slack, min(mean + spread, reach) + constant + slack
+
+    def _support(self, vector: Vector) -> tuple[float, float]:
+        """Of the newest confidence set, where the core has it; what `dual` has there is chosen for one question."""
+        core = self._core
+        if core.settings.radius == RADII["dual"]:
+            return newest_set(core).support(vector)
+        mean, spread = core.range(core.ridge.guarded_radius(core.radius), vector)
+        return float(mean), float(spread)
 
     def _weight(self, share: float) -> float:
         """How often a mean counts that may be off by the declared misspecification."""
@@ -211,7 +246,7 @@ class LedgerBounds:
         return learner if self._is_known else learner * (1.0 + share) + baseline * (1.0 - share)
 
 
-class MetricStatus(msgspec.Struct, frozen=True):
+class MetricStatus(Value, frozen=True, eq=True):
     """Where one metric of a guard stands, in its own units.
 
     Attributes
@@ -249,7 +284,7 @@ class MetricStatus(msgspec.Struct, frozen=True):
     lift_high: Known
 
 
-class GuardStatus(msgspec.Struct, frozen=True):
+class GuardStatus(Value, frozen=True, eq=True):
     """Where a guard stands after the newest event.
 
     Attributes
@@ -265,7 +300,8 @@ class GuardStatus(msgspec.Struct, frozen=True):
     metrics : dict of str to MetricStatus
         Where each metric stands.
     differing_rounds : int
-        Rounds in which the proposal was another action than the baseline's; the others are the baseline's, by any coin.
+        Rounds, not held, in which the proposal was another action than the baseline's: the others are the baseline's by
+        any coin.
     visits, open_units : int
         Visits of units after their first, and units whose window is open.
 
@@ -288,7 +324,7 @@ class GuardStatus(msgspec.Struct, frozen=True):
     open_units: int
 
 
-def guard_status(guard: Guard, counts: Counts) -> GuardStatus:
+def guard_status(guard: Guard, counts: "Counts") -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
     gate = certified(names, guard.step_settings.metrics, guard._books.snapshot, 0.0, False)
@@ -377,6 +413,9 @@ class Status(msgspec.Struct, frozen=True):
     lift : Lift or None
         How much more a decision of the learner earned than the baseline would have, with an interval that holds at all
         times at once; None before its first, while the alarm is on, and for policies that have no such interval.
+    proof : Proof or None
+        When the newest answer to whether it pays was first proved, of the learner since its newest restart; None where
+        neither answer was, and for shards.
     reward_interval, surplus_interval : (low, high)
         What was earned, and by how much that lies above the floor: bounds that hold at all times with probability
         1 - delta. nan where there are none.
@@ -436,6 +475,7 @@ class Status(msgspec.Struct, frozen=True):
     unconfirmed: int = 0
     guard: GuardStatus | None = None
     lift: Lift | None = None
+    proof: Proof | None = None
     reward_interval: Interval = NOTHING.reward
     surplus_interval: Interval = NOTHING.surplus
     allowed_modes: tuple[ModeName, ...] = ()
@@ -446,11 +486,11 @@ class Status(msgspec.Struct, frozen=True):
         # Fifty fields would hide the few that matter; `msgspec.structs.asdict` has them all.
         lift = "" if self.lift is None else f", lift={self.lift.low:.4g} to {self.lift.high:.4g}"
         guard = "" if self.guard is None else f", share={self.guard.share:.4g}"
+        margin = "" if math.isnan(self.margin) else f", margin={self.margin:.4g}"
         alarm = "" if self.alarm is None else f", alarm={self.alarm!r}"
         return (
             f"Status({self.name!r}, policy={self.policy!r}, mode={self.mode!r}, rounds={self.rounds}, "
-            f"learner_share={self.learner_share:.4g}{guard}{lift}, margin={self.margin:.4g}, "
-            f"pending={self.pending}{alarm})"
+            f"learner_share={self.learner_share:.4g}{guard}{lift}{margin}, pending={self.pending}{alarm})"
         )
 
 
@@ -460,11 +500,8 @@ def status_of(name: str, state: "State") -> Status:
     rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
     earned, baseline = estimates(policy)
     earned, baseline = earned + counts.carried_reward, baseline + counts.carried_baseline
-    guard, known = None, earnings_of(policy)
-    lift = known.lift
-    if isinstance(policy, Guard):
-        guard = guard_status(policy, counts)
-        lift = guard_lift(policy, counts.learner_rounds)
+    known = earnings_of(policy)
+    guard, lift = state.kind.standing(policy, counts), state.kind.lift(policy, counts)
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else counts.newest_margin
     # Of what a promise has carried over a restart there are estimates alone.
@@ -516,6 +553,7 @@ def status_of(name: str, state: "State") -> Status:
         unconfirmed=state.unconfirmed.overdue,
         guard=guard,
         lift=lift,
+        proof=counts.proof,
         reward_interval=reward,
         surplus_interval=surplus,
         allowed_modes=NEXT_MODES[state.mode],
@@ -529,7 +567,7 @@ def _total_reward(state: "State") -> float:
     settlement = state.policy.settlement
     if isinstance(settlement.default_reward, tuple):
         return math.nan
-    return state.counts.total_reward + settlement.defaults * settlement.default_reward
+    return float(state.counts.total_reward + settlement.defaults * settlement.default_reward)
 
 
 def _answer(state: "State") -> Response | None:
@@ -659,7 +697,7 @@ def hub_status(name: str, state: HubState, view: View) -> HubStatus:
             )
             for shard, member in sorted(coordinator.members.all.items())
         ),
-        lift=earnings_of(policy).lift,
+        lift=ledger_lift(policy),
     )
 
 
@@ -689,7 +727,7 @@ def own_status(name: str, state: "State") -> HubStatus:
     )
 
 
-def _by_metric(pot: type[Pot], policy: BasePolicy, amounts: Sequence[float]) -> dict[str, float]:
+def _by_metric(pot: type[Pot], policy: Policy, amounts: Sequence[float]) -> dict[str, float]:
     """Amounts in the units of their metrics; nothing where there is no lease."""
     units = pot.units(policy)
     by_unit = zip(units.items(), amounts or [0.0] * len(units), strict=True)

@@ -30,10 +30,10 @@ from surefoot.errors import (
     ModeError,
     SurefootError,
 )
-from surefoot.experiment.counts import Refusals
 from surefoot.experiment.kinds import Ask
 from surefoot.experiment.sealing import (
     find_decision,
+    find_rewards,
     find_voided,
     new_reference,
     reference,
@@ -42,7 +42,7 @@ from surefoot.experiment.sealing import (
     stranger,
 )
 from surefoot.experiment.snapshots import freeze
-from surefoot.experiment.state import State
+from surefoot.experiment.state import Refusals, State
 from surefoot.journal import Event, Transaction, View
 from surefoot.journal.private_text import PrivateText
 from surefoot.linear.actions import Catalogue
@@ -69,6 +69,7 @@ class Turn:
     ) -> None:
         self.transaction, self.state, self.now = transaction, state, max(clock, state.time)
         self.coins = coins  # of a guard, what they follow from (`Coins`)
+        self.forecast: dict[str, float] | None = None  # of the guard's round that is decided
         self.unrecorded = unrecorded  # refusals that were only counted; the count is lost with the process
 
     def write(self, kind: str, record: Record, key: str | None = None, private: PrivateText | None = None) -> Event:
@@ -87,7 +88,7 @@ class Turn:
         due = [] if windows is None else windows.due(self.now, MOST_SETTLED)
         if due:
             record = events.Settled(windows=due)
-            self.state.settled(record)
+            self.state.settled(record, self.now)
             self.write(events.SETTLED, record)
         return len(due)
 
@@ -105,7 +106,7 @@ class Turn:
         A snapshot holds every pending decision, and all callers wait while it is taken.
         """
         since = self.state.head.number - self.state.newest_snapshot
-        return since >= max(every, len(self.state.policy.settlement) // PENDING_PER_EVENT)
+        return since >= every and since >= len(self.state.policy.settlement) // PENDING_PER_EVENT
 
     def snapshot(self) -> None:
         """Attach the state to the chain, and remove the snapshot before the last."""
@@ -215,7 +216,7 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
     # Asked before the window: who repeats an accepted reward has only lost the receipt.
     parts, new = 0, values
     if waiting is None or waiting.values is not None:
-        accepted = _accepted(view, ref)
+        accepted = find_rewards(view, ref)
         if accepted and accepted[-1].kind == events.ABANDONED:
             return _refuse(turn, decision_id, values, value, "abandoned", ref)
         known = _known(accepted)
@@ -224,8 +225,10 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
             # A window holds the corrected value, but a caller's retry may still say the first one.
             corrected = view.find(f"x:{ref}")
             right = known if corrected is None else known | decode(corrected, Corrected).values
-            told = ((accepted[-1], known), (corrected or accepted[-1], right))
-            same = [event for event, said in told if all(said.get(name, one) == one for name, one in values.items())]
+            versions = ((accepted[-1], known), (corrected or accepted[-1], right))
+            same = [
+                event for event, then in versions if all(then.get(name, one) == one for name, one in values.items())
+            ]
             if not same:
                 return _refuse(turn, decision_id, values, value, "conflict", ref)
             if not new:
@@ -248,16 +251,6 @@ def reward(turn: Turn, decision_id: str, values: dict[str, float], value: Any) -
     event = turn.write(events.REWARD, record, events.reward_key(ref, parts))
     state.rewarded(record, event.time, lambda: 0 if decision is None else round_number(decision))
     return Receipt(decision_id=decision_id, value=value, head=EventHead(*event.head))
-
-
-def _accepted(view: View, ref: str) -> list[Event]:
-    """What settled a decision so far: its rewards, part by part, or the word that it was abandoned."""
-    accepted = list[Event]()
-    while (event := view.find(events.reward_key(ref, len(accepted)))) is not None:
-        accepted.append(event)
-        if event.kind == events.ABANDONED:
-            break
-    return accepted
 
 
 def _known(accepted: list[Event]) -> dict[str, float]:
@@ -291,7 +284,7 @@ def abandon(turn: Turn, decision_id: str, reason: str, by: str) -> bool | Decisi
     if decision is None:
         return DecisionError(f"A decision must exist to be abandoned, but none has the id {decision_id!r:.80}.")
     ref = reference(decision)
-    accepted, of = _accepted(turn.transaction, ref), round_number(decision)
+    accepted, of = find_rewards(turn.transaction, ref), round_number(decision)
     if accepted and accepted[-1].kind == events.ABANDONED:
         return False
     if (accepted and of not in state.policy.settlement.parts) or not _is_open(turn, ref, decision):
@@ -300,8 +293,8 @@ def abandon(turn: Turn, decision_id: str, reason: str, by: str) -> bool | Decisi
             "or its window has closed. Dropping a known reward would select the data by their values."
         )
     record = Abandoned(decision_id=ref, reason=reason, by=by)
-    turn.write(events.ABANDONED, record, events.reward_key(ref, len(accepted)))
-    state.abandoned(record, of)
+    event = turn.write(events.ABANDONED, record, events.reward_key(ref, len(accepted)))
+    state.abandoned(record, of, event.time)
     return True
 
 
@@ -312,14 +305,14 @@ def _is_open(turn: Turn, ref: str, decision: Event) -> bool:
     waiting = None if windows is None else windows.find(ref)
     if windows is not None and (waiting is None or waiting.closes <= turn.now):
         return False
-    return turn.state.policy.settlement.awaits(round_number(decision))
+    return bool(turn.state.policy.settlement.awaits(round_number(decision)))
 
 
 def correct(turn: Turn, decision_id: str, values: dict[str, float], reason: str, by: str) -> bool | SurefootError:
     """Replace rewards that were measured wrongly, as long as nothing was learned from them; false where they are so.
 
-    What was learned stands: confidence sets, banks, and decisions made since, rest on it. Of a linear policy a fork
-    that is told the right reward begins anew with it (`surefoot.experiment.fork`, `corrections`).
+    What was learned stands: confidence sets, banks, and decisions made since, rest on it. A fork of a linear policy
+    can learn the right one instead (`surefoot.experiment.fork`, `corrections`).
     """
     state, view = turn.state, turn.transaction
     if not state.kind.accepts(state.policy, values):
@@ -328,7 +321,7 @@ def correct(turn: Turn, decision_id: str, values: dict[str, float], reason: str,
     if decision is None:
         return DecisionError(f"A decision must exist to be corrected, but none has the id {decision_id!r:.80}.")
     ref = reference(decision)
-    accepted, before = _accepted(view, ref), view.find(f"x:{ref}")
+    accepted, before = find_rewards(view, ref), view.find(f"x:{ref}")
     known = {} if not accepted or accepted[-1].kind != events.REWARD else _known(accepted)
     missing = [name for name in values if name not in known]
     if missing:
@@ -353,7 +346,7 @@ def correct(turn: Turn, decision_id: str, values: dict[str, float], reason: str,
     if not is_unlearned:
         return DecisionSettledError(
             f"A reward must not have been learned to be corrected, but that of {decision_id!r:.80} was: what rests on "
-            "it cannot be taken back. Fork the experiment, with the right one among its `corrections`, to begin anew."
+            "it cannot be taken back. Fork the experiment, with the right one among its `corrections`."
         )
     if state.shard is not None and windows is None:
         return DecisionSettledError(
@@ -428,8 +421,8 @@ def confirm(turn: Turn, decision_ids: Sequence[str]) -> int:
     state, waiting = turn.state, turn.state.unconfirmed
     refs = list(decision_ids)
     if state.created.is_sealed:
-        found = (find_decision(state.created, turn.transaction, one) for one in decision_ids)
-        refs = [reference(event) for event in found if event is not None]
+        decisions = (find_decision(state.created, turn.transaction, one) for one in decision_ids)
+        refs = [reference(event) for event in decisions if event is not None]
     played = list(dict.fromkeys(ref for ref in refs if waiting.awaits(ref)))
     if played:
         turn.write(events.CONFIRMED, events.Confirmed(decision_ids=played))
@@ -447,6 +440,18 @@ def change_mode(turn: Turn, mode: ModeName, reason: str, by: str) -> ModeName | 
         turn.write(events.MODE, record)
         turn.state.went_over(record)
     return before
+
+
+def take_over(turn: Turn, lost: int, reason: str, by: str) -> None:
+    """Go on from an older copy of the chain, which lacks so many events: a guarded experiment is paused."""
+    newest = next(iter(turn.transaction.newest_of(events.MODE, 1)), None)
+    if newest is not None and newest.head == turn.state.head and decode(newest, events.Mode).lost:
+        return  # a restore that was cut short
+    mode: ModeName = "paused" if turn.state.mode == "guarded" else turn.state.mode
+    if lost or mode != turn.state.mode:
+        record = events.Mode(mode=mode, reason=reason, by=by, lost=lost)
+        turn.write(events.MODE, record)
+        turn.state.went_over(record)
 
 
 def acknowledge(turn: Turn, response: Response, reason: str, by: str, alarm_round: int | None) -> SurefootError | None:
@@ -505,6 +510,7 @@ def erase(
     numbers = sorted([*named, *sorted(others - named)[: MOST_ERASED - len(named)]])
     erased = view.erase(numbers)
     if erased:
+        turn.state.forget_contexts()
         turn.write(events.ERASED, events.Erased(events=numbers, reason=reason, by=by))
     return erased
 

@@ -7,24 +7,37 @@ In the proxy's YAML, `guard` is the instance made from `callback_settings.surefo
     litellm.callbacks.append(models)
 
 Cost in dollars and latency in seconds come from LiteLLM's success event where the guard has metrics of these names.
-What else it measures, such as quality, is sent later with the decision's id. A request that surefoot cannot decide in
-time is answered by the baseline, as is the retry of a request whose model has failed.
+What else it measures, such as quality, comes from a scorer, or is sent later with the decision's id. A request that
+surefoot cannot decide in time is answered by the baseline, as is the retry of a request whose model has failed, and
+every request while the journal is away.
 """
 
 import asyncio
+import inspect
 import logging
+import math
 import os
 import sys
+import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import ExitStack
 from typing import Any, Self
 
 from surefoot.client import RemoteHub
-from surefoot.errors import ConfigError, InputError, SurefootError
+from surefoot.errors import (
+    ConfigError,
+    InputError,
+    JournalError,
+    JournalUnavailableError,
+    OutcomeUnknownError,
+    SurefootError,
+)
 from surefoot.experiment.asynchronous import AsyncExperiment
 from surefoot.experiment.experiment import Experiment
 from surefoot.ids import new_id
-from surefoot.journal import Journal, open_journal
+from surefoot.journal import open_journal
 from surefoot.policies.by_name import make_policy
 from surefoot.rounds import Answer, Receipt
 
@@ -37,10 +50,14 @@ except ImportError as error:
     ) from error
 
 SIGNAL = "surefoot"  # under which a decision is found among the request's routing signals
+METADATA = ("metadata", "litellm_metadata")  # newer endpoints have the second
+NARROWED = "_routing_plugin_candidate_models"  # where LiteLLM keeps the candidates from one attempt to the next
 DECISION_HEADER = "x-surefoot-decision-id"
 UNITS = ("session_id", "user_api_key_end_user_id", "user_api_key_user_id")  # of a request's metadata, the first there
 OPTIONS = ("mode", "reward_window", "description", "sealed")  # of an experiment; the other settings are the guard's
 MOST_DECISIONS = 10_000  # that are kept in case a request is tried again
+REST = 2.0  # seconds after a failure of the journal in which nobody waits for it
+AWAY = (JournalUnavailableError, OutcomeUnknownError)
 log = logging.getLogger("surefoot.litellm")
 
 
@@ -49,13 +66,17 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
 
     Parameters
     ----------
-    experiment : Experiment
-        An experiment with a guard. If it has a `unit_window`, the request's session or user is the unit.
+    experiment : Experiment or callable
+        An experiment with a guard, or a function that opens it: where that finds the journal away, the baseline answers
+        until it is back. If it has a `unit_window`, the request's session or user is the unit.
     baseline, proposal : str
-        `litellm_params.model` of today's model and of the one that is to be let in. Requests for model groups that do
-        not have both are left alone.
+        `litellm_params.model` of today's model and of the one that is to be let in. In a model group that has only one
+        of them the proposal never answers beside others.
     deadline : float
         Seconds after which a request goes to the baseline, whatever is decided.
+    scorer : callable, optional
+        Called with what LiteLLM's success event has, `kwargs` and the response, once the caller has its answer; returns
+        rewards by metric. It may be a coroutine function. A round whose scorer fails waits for feedback.
 
     Raises
     ------
@@ -71,21 +92,65 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
     'openai/small'
     """
 
-    def __init__(self, experiment: Experiment, *, baseline: str, proposal: str, deadline: float = 1.0) -> None:
+    def __init__(
+        self,
+        experiment: Experiment | Callable[[], Experiment],
+        *,
+        baseline: str,
+        proposal: str,
+        deadline: float = 1.0,
+        scorer: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
         super().__init__()
+        if baseline == proposal:
+            raise ConfigError(f"`baseline` and `proposal` must be two models, but both are {baseline!r}.")
+        self.baseline, self.proposal, self.deadline, self.scorer = baseline, proposal, deadline, scorer
+        self.experiment: Experiment | None = None  # until the journal is there
+        # What is in a request's metadata may be its caller's own words: a retry is known by what was decided here.
+        self._decisions: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._tasks, self._said = set[asyncio.Task[Any]](), set[str]()
+        self._rests_until = math.inf  # the baseline answers at once; 0 while the journal works
+        open_ = experiment if callable(experiment) else lambda: experiment
+        try:
+            self._begin(open_())
+        except AWAY as error:
+            log.error("surefoot's journal is away, and %s answers until it is back: %s", baseline, error)
+            threading.Thread(target=self._open, args=(open_,), name="surefoot", daemon=True).start()
+
+    def _begin(self, experiment: Experiment) -> None:
         if not experiment.kind.draws:
             raise ConfigError(
                 f"A model is let in by a Guard, but {experiment.name!r} has {experiment.settings.policy}."
             )
-        if baseline == proposal:
-            raise ConfigError(f"`baseline` and `proposal` must be two models, but both are {baseline!r}.")
-        self.experiment, self.baseline, self.proposal, self.deadline = experiment, baseline, proposal, deadline
         guard = experiment.settings.settings
         self._metrics = guard["metrics"] or {}
         self._takes_units = guard["unit_window"] is not None
         self._calls = AsyncExperiment(experiment)
-        # What is in a request's metadata may be its caller's own words: a retry is known by what was decided here.
-        self._decisions: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._decide = self._calls.decide
+        if "opentelemetry.sdk" in sys.modules:  # whoever loads it wants spans
+            from surefoot.integrations.otel import traced
+
+            self._decide = traced(self._decide)
+        self.experiment = experiment
+        self._rests_until = 0.0
+
+    def _open(self, open_: Callable[[], Experiment]) -> None:
+        """Try again until the journal is there, in a thread of its own."""
+        while self.experiment is None:
+            time.sleep(REST)
+            try:
+                self._begin(open_())
+            except AWAY:
+                continue
+            except Exception as error:  # such as an experiment that was created otherwise
+                self._say_once(f"surefoot cannot begin, and {self.baseline} answers: {error}")
+            else:
+                log.warning("surefoot's journal is back, and the guard decides")
+
+    def _say_once(self, words: str) -> None:
+        if words not in self._said:
+            self._said.add(words)
+            log.error(words)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -94,10 +159,11 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         Parameters
         ----------
         settings : mapping
-            baseline, proposal and deadline as above; journal, its address, and name, the experiment's; mode,
-            reward_window, description and sealed as in `Experiment.create`; the rest are settings of `surefoot.Guard`.
-            Instead of all but the models, journal and name, for several gateways with one promise (`Experiment.join`):
-            hub, a journal's address or a service's; shard, this gateway's name; and of a service its public key.
+            baseline, proposal and deadline as above; scorer, its module and name, as LiteLLM takes callbacks; journal,
+            its address, and name, the experiment's; mode, reward_window, description and sealed as in
+            `Experiment.create`; the rest are settings of `surefoot.Guard`. In place of the latter and the options, for
+            several gateways with one promise (`Experiment.join`): hub, a journal's address or a service's; shard, this
+            gateway's name; and of a service its public key.
 
         Returns
         -------
@@ -107,7 +173,9 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         Raises
         ------
         ConfigError
-            If a setting is missing or invalid, or the experiment was made with other settings.
+            If a setting is missing or invalid.
+        JournalConflictError
+            If the experiment was made with other settings.
         """
         rest = dict(settings)
         missing = [name for name in ("baseline", "proposal", "journal", "name") if not rest.get(name)]
@@ -115,75 +183,141 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
             raise ConfigError(
                 f"`callback_settings.surefoot` must have {', '.join(missing)}, but has {', '.join(rest)}."
             )
-        models = {name: rest.pop(name) for name in ("baseline", "proposal", "deadline") if name in rest}
-        journal, name = open_journal(rest.pop("journal")), rest.pop("name")
+        models = {name: rest.pop(name) for name in ("baseline", "proposal", "deadline", "scorer") if name in rest}
+        if isinstance(models.get("scorer"), str):
+            models["scorer"] = _function(models["scorer"])
+        address, name = rest.pop("journal"), rest.pop("name")
         if "hub" in rest:
-            return cls(_joined(rest, name, journal), **models)
+            _check_shard(rest)
+            return cls(lambda: _joined(rest, name, address), **models)
         options = {option: rest.pop(option) for option in OPTIONS if option in rest}
         guard = make_policy("Guard", rest, advice="Give them in `callback_settings.surefoot`.")
-        if name not in journal.names():
-            return cls(Experiment.create(journal, name, guard, **options), **models)
-        experiment = Experiment.open(journal, name)
-        if experiment.settings.settings != guard.settings:
-            raise ConfigError(
-                f"The settings of an experiment never change, but those of {name!r} are not what the file says. "
-                "Choose another `name` to begin anew."
-            )
-        return cls(experiment, **models)
+        if "cost" in (guard.settings["metrics"] or {}):
+            options["reward_unit"] = "USD"  # as LiteLLM counts it
+
+        def open_() -> Experiment:
+            with ExitStack() as stack:
+                journal = stack.enter_context(open_journal(address))
+                experiment = Experiment.create(journal, name, guard, or_open=True, **options)
+                stack.pop_all()
+            return experiment
+
+        return cls(open_, **models)
 
     async def run(self, context: Any) -> Any:
         """Narrow the candidates to the model that answers; LiteLLM calls it for every attempt of a request."""
-        if not {self.baseline, self.proposal} <= set(context.candidate_models):
-            return context
+        candidates = set(context.candidate_models)
         claimed = _signal({"metadata": context.metadata}).get("decision_id")
         earlier = self._decisions.get(claimed) if isinstance(claimed, str) else None
+        if not {self.baseline, self.proposal} <= candidates:
+            if earlier is not None:
+                decision_id = earlier.pop("decision_id")  # which takes it out of the response's header
+                del self._decisions[decision_id]
+                await self._in_time(self._note("abandon", decision_id, "No model has answered but a fallback."))
+            return self._one_sided(context, candidates)
+        signal = {"model": self.baseline}
         try:
-            if earlier is None:
-                signal = await self._decided(context.metadata)
-            else:
+            if earlier is not None:
                 signal = await self._retried(earlier)
+            elif not self._rests():
+                signal = await self._decided(context.metadata)
+        except (TimeoutError, JournalError):
+            self._rests_until = time.monotonic() + REST
+            log.exception("surefoot could not decide, so %s answers for %g seconds", self.baseline, REST)
         except Exception:  # whatever it is, callers of the gateway must not feel it
             log.exception("surefoot could not decide, so %s answers", self.baseline)
-            signal = {"model": self.baseline}
         context.candidate_models = [signal["model"]]
         context.signals[SIGNAL] = signal
         return context
 
+    def _one_sided(self, context: Any, candidates: set[str]) -> Any:
+        """A group without one of the models, which may be mistyped: the proposal does not answer beside others."""
+        names = ", ".join(sorted(candidates))
+        if self.baseline in candidates and len(candidates) > 1:
+            self._say_once(f"{self.baseline} alone answers for the models {names}, which lack {self.proposal}.")
+            context.candidate_models = [self.baseline]
+            context.signals[SIGNAL] = {"model": self.baseline}
+        elif self.proposal in candidates and len(candidates) > 1:
+            self._say_once(f"{self.proposal} does not answer for the models {names}, which lack {self.baseline}.")
+            context.candidate_models = [model for model in context.candidate_models if model != self.proposal]
+        return context
+
+    async def async_filter_deployments(
+        self, model: str, healthy_deployments: Any, messages: Any, request_kwargs: Any = None, *_: Any, **__: Any
+    ) -> Any:
+        """Where LiteLLM falls back to a group that is not guarded, forget what the first one was narrowed to."""
+        for name in METADATA:
+            metadata = (request_kwargs or {}).get(name) or {}
+            is_ours = set(metadata.get(NARROWED) or ()) <= {self.baseline, self.proposal}
+            if is_ours and SIGNAL not in (metadata.get("routing_plugin_signals") or {}):
+                metadata.pop(NARROWED, None)
+        return healthy_deployments
+
+    def _rests(self) -> bool:
+        """Whether the journal has just failed; after a while one request tries it, and the others do not wait."""
+        now = time.monotonic()
+        if now < self._rests_until:
+            return True
+        if self._rests_until:
+            self._rests_until = now + self.deadline + REST
+        return False
+
     async def _decided(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """One decision; where it takes too long, the baseline, and a void in case it turns out otherwise."""
+        """One decision; where it takes too long, the baseline, and a correction in case it is made later."""
         unit = next((str(metadata[name]) for name in UNITS if metadata.get(name)), None) if self._takes_units else None
         decision_id = str(metadata.get("decision_id") or new_id())
-        deciding = asyncio.ensure_future(
-            self._calls.decide(decision_id=decision_id, baseline=self.baseline, proposal=self.proposal, unit=unit)
+        deciding = self._keep(
+            self._decide(decision_id=decision_id, baseline=self.baseline, proposal=self.proposal, unit=unit)
         )
         done, _ = await asyncio.wait({deciding}, timeout=self.deadline)
         if not done:
-            deciding.add_done_callback(self._correct_late)
+            self._keep(self._correct_late(deciding))
             raise TimeoutError(f"A decision must not take more than {self.deadline:g} seconds.")
         answer: Answer = deciding.result()
+        self._rests_until = 0.0
         signal = {"model": answer.action, "decision_id": decision_id, "share": answer.share}
         self._decisions[decision_id] = signal
         while len(self._decisions) > MOST_DECISIONS:
             self._decisions.popitem(last=False)
         return signal
 
-    async def _retried(self, signal: Mapping[str, Any]) -> dict[str, Any]:
+    async def _retried(self, signal: dict[str, Any]) -> dict[str, Any]:
         """Another attempt goes to the baseline; the coin stays as it fell, and the journal says what was played."""
         if signal["model"] != self.baseline:
+            signal["model"] = self.baseline
             reason = "The proposed model has failed, and the baseline answers."
-            await self._note(self.experiment.void, signal["decision_id"], reason)
-        return {**signal, "model": self.baseline}
+            await self._in_time(self._note("void", signal["decision_id"], reason))
+        return signal
 
-    def _correct_late(self, deciding: "asyncio.Future[Answer]") -> None:
-        if not deciding.cancelled() and deciding.exception() is None and deciding.result().action != self.baseline:
-            reason = "It was decided too late, and the baseline answered."
-            self._late = asyncio.ensure_future(self._note(self.experiment.void, deciding.result().decision_id, reason))
-
-    async def _note(self, verb: Callable[..., bool], decision_id: str, reason: str) -> None:
+    async def _correct_late(self, deciding: asyncio.Task[Answer]) -> None:
+        """Say that the baseline answered, and that no reward comes."""
         try:
-            await self._calls.run(verb, decision_id, reason=reason)
+            answer = await deciding
+        except SurefootError:
+            return
+        reason = "It was decided too late, and the baseline answered."
+        if answer.action != self.baseline:
+            await self._note("void", answer.decision_id, reason)
+        await self._note("abandon", answer.decision_id, reason)
+
+    async def _note(self, verb: str, decision_id: str, reason: str) -> None:
+        if verb == "abandon" and self._takes_units:
+            return  # of the whole unit, whose coin would fall again; a visit without a reward adds nothing to it
+        try:
+            await self._calls.run(getattr(self.experiment, verb), decision_id, reason=reason)
         except SurefootError as error:
             log.warning("the journal does not say of decision %s: %s (%s)", decision_id, reason, error)
+
+    def _keep(self, call: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """A task that is not collected before its end."""
+        task = asyncio.ensure_future(call)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _in_time(self, call: Coroutine[Any, Any, None]) -> None:
+        """Wait for it as long as a request may; it goes on by itself."""
+        await asyncio.wait({self._keep(call)}, timeout=self.deadline)
 
     def _finished(self, request: Mapping[str, Any]) -> str | None:
         """The decision of a request that will not be tried again, if it was made here and for it."""
@@ -205,33 +339,62 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         -------
         Receipt
             Whether it was accepted, and why not.
+
+        Raises
+        ------
+        JournalUnavailableError
+            If the journal has been away since the start; send it again.
         """
+        if self.experiment is None:
+            raise JournalUnavailableError("The journal must be there to take a reward, but is away. Send it again.")
         return await self._calls.reward(decision_id, value)
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Send cost and latency, each cut at the highest that was declared."""
+        """Send cost and latency, each cut at the highest that was declared, and have the answer scored."""
         decision_id = self._finished(kwargs.get("litellm_params") or {})
         if decision_id is None:
             return
         measured = {"cost": kwargs.get("response_cost"), "latency": (end_time - start_time).total_seconds()}
+        if "cost" in self._metrics and not measured["cost"] and not kwargs.get("cache_hit"):
+            self._say_once(
+                f"LiteLLM knows no cost of {kwargs.get('model')}, and counts {measured['cost']}. Give its deployment "
+                "`input_cost_per_token` and `output_cost_per_token`."
+            )
         values = {
             name: min(float(value), self._metrics[name]["high"])
             for name, value in measured.items()
             if name in self._metrics and value is not None
         }
+        if values:
+            await self._send(decision_id, values)
+        if self.scorer is not None:
+            self._keep(self._scored(decision_id, kwargs, response_obj))
+
+    async def _scored(self, decision_id: str, kwargs: Any, response: Any) -> None:
+        assert self.scorer is not None
         try:
-            receipt = await self._calls.reward(decision_id, values) if values else None
-        except SurefootError as error:
-            log.warning("cost and latency of %s are lost: %s", decision_id, error)
+            values = await asyncio.to_thread(self.scorer, kwargs, response)
+            if inspect.isawaitable(values):
+                values = await values
+        except Exception:
+            log.exception("the scorer failed on %s, whose round waits for feedback", decision_id)
         else:
-            if receipt is not None and receipt.refused is not None:
-                log.warning("cost and latency of %s were refused: %s", decision_id, receipt.refused)
+            await self._send(decision_id, values)
+
+    async def _send(self, decision_id: str, values: Any) -> None:
+        try:
+            refused = (await self._calls.reward(decision_id, values)).refused
+        except SurefootError as error:
+            log.warning("%r of %s is lost: %s", values, decision_id, error)
+        else:
+            if refused is not None:
+                log.warning("%r of %s was refused: %s", values, decision_id, refused)
 
     async def async_post_call_failure_hook(self, request_data: Any, *_: Any, **__: Any) -> None:
         """Settle the round of a request that no model answered, at its worst; the proxy calls it after all retries."""
         decision_id = self._finished(request_data)
         if decision_id is not None:
-            await self._note(self.experiment.abandon, decision_id, "No model has answered.")
+            await self._in_time(self._note("abandon", decision_id, "No model has answered."))
 
     async def async_post_call_response_headers_hook(self, data: Any, *_: Any, **__: Any) -> dict[str, str] | None:
         """The decision's id, for whoever sends the rest of the reward."""
@@ -239,23 +402,64 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         return None if decision_id is None else {DECISION_HEADER: decision_id}
 
 
-def _joined(settings: Mapping[str, Any], name: str, journal: Journal) -> Experiment:
-    """A shard of an experiment whose promise several gateways share; what it promises is said at the hub."""
+def _function(path: str) -> Any:
+    """What a dotted path names, as LiteLLM finds callbacks: beside the proxy's configuration, or in a package."""
+    from litellm.proxy.types_utils.utils import get_instance_fn
+
+    proxy = sys.modules.get("litellm.proxy.proxy_server")
+    try:
+        return get_instance_fn(path, getattr(proxy, "user_config_file_path", None))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"`scorer` must be a function by its module and name, but got {path!r}: {error}.") from None
+
+
+def _check_shard(settings: Mapping[str, Any]) -> None:
     if not {"hub", "shard"} <= set(settings) <= {"hub", "shard", "key"}:
         raise ConfigError(
             f"With a `hub`, `callback_settings.surefoot` must have `shard`, and of a service `key`, but has "
             f"{', '.join(settings)}. The guard's settings are those of the experiment at the hub."
         )
-    address = str(settings["hub"])
-    if not address.startswith(("http://", "https://")):
-        return Experiment.join(open_journal(address), name, journal, shard=settings["shard"])
-    hub = RemoteHub(address, key=settings.get("key", ""), token=os.environ.get("SUREFOOT_TOKEN"))
-    return Experiment.join(hub, name, journal, shard=settings["shard"])
+
+
+def _joined(settings: Mapping[str, Any], name: str, address: str) -> Experiment:
+    """A shard of an experiment whose promise several gateways share; what it promises is said at the hub."""
+    with ExitStack() as stack:
+        url, token = str(settings["hub"]), os.environ.get("SUREFOOT_TOKEN")
+        hub: Any = None
+        if url.startswith(("http://", "https://")):
+            hub = RemoteHub(url, key=settings.get("key", ""), token=token)
+            stack.callback(hub.close)
+        else:
+            hub = stack.enter_context(open_journal(url))
+        experiment = Experiment.join(hub, name, stack.enter_context(open_journal(address)), shard=settings["shard"])
+        stack.pop_all()
+    return experiment
+
+
+def _check_proxy(settings: Mapping[str, Any]) -> None:
+    """Raise where the proxy's configuration would leave the proposal without a guard."""
+    from litellm.proxy.proxy_server import proxy_config
+
+    config, own = proxy_config.get_config_state(), f"{__name__}.guard"
+    for section, key in (("router_settings", "plugins"), ("litellm_settings", "callbacks")):
+        if own not in ((config.get(section) or {}).get(key) or ()):
+            raise ConfigError(f"`{section}` must have `{key}: [{own}]`, but has not: it guards, and it measures.")
+    if (config.get("general_settings") or {}).get("store_model_in_db"):
+        return  # more models may come from there
+    groups = dict[str, list[str]]()
+    for one in config.get("model_list") or ():
+        groups.setdefault(one["model_name"], []).append(one["litellm_params"]["model"])
+    if not any({settings.get("baseline"), settings.get("proposal")} <= {*models, None} for models in groups.values()):
+        raise ConfigError(
+            f"A model group of `model_list` must have both {settings.get('baseline')} and {settings.get('proposal')}, "
+            f"but got {', '.join(f'{name}: {models}' for name, models in groups.items()) or 'none'!s:.400}. Name both "
+            "as their `litellm_params.model` does."
+        )
 
 
 def _signal(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What `run` left in a request's metadata; newer endpoints have it under another name."""
-    for name in ("metadata", "litellm_metadata"):
+    """What `run` left in a request's metadata."""
+    for name in METADATA:
         metadata = request.get(name)
         signals = metadata.get("routing_plugin_signals") if isinstance(metadata, Mapping) else None
         found = signals.get(SIGNAL) if isinstance(signals, Mapping) else None
@@ -277,6 +481,8 @@ def _add_route(models: GuardedModels) -> None:
             if not isinstance(body, dict) or not {"decision_id", "value"} <= set(body):
                 raise InputError('A reward is {"decision_id": "...", "value": {"quality": 0.9}}.')
             receipt = await models.reward(body["decision_id"], body["value"])
+        except JournalError as error:
+            raise ProxyException(str(error), "internal_server_error", "value", 503) from None
         except (SurefootError, ValueError) as error:
             raise ProxyException(str(error), "invalid_request_error", "value", 400) from None
         if receipt.refused is not None:
@@ -292,8 +498,12 @@ def __getattr__(name: str) -> Any:
     """`guard`: the models of a proxy's configuration, made when the proxy first asks for them."""
     if name != "guard":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    models = GuardedModels.from_settings(litellm.callback_settings.get("surefoot") or {})
-    if "litellm.proxy.proxy_server" in sys.modules:
+    settings = litellm.callback_settings.get("surefoot") or {}
+    is_proxy = "litellm.proxy.proxy_server" in sys.modules
+    if is_proxy:
+        _check_proxy(settings)
+    models = GuardedModels.from_settings(settings)
+    if is_proxy:
         _add_route(models)
     globals()["guard"] = models
     return models

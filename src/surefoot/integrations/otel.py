@@ -12,7 +12,7 @@ Units and contexts are about people, and stay out of traces, from which they cou
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from surefoot.rounds import Answer
 
 try:
     from opentelemetry import propagate, trace
-    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+    from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 except ImportError as error:
     raise ImportError("Tracing needs OpenTelemetry. Install it with: pip install 'surefoot[otel]'") from error
 
@@ -30,7 +30,7 @@ PROBES = ("/livez", "/readyz", "/metrics")
 
 
 def traced(decide: Verb, *, tracer_provider: TracerProvider | None = None) -> Verb:
-    """`Experiment.decide` or `AsyncExperiment.decide`, each call in a span of its own.
+    """`decide` or `decide_all` of an `Experiment` or `AsyncExperiment`, each call in a span of its own.
 
     Parameters
     ----------
@@ -56,19 +56,21 @@ def traced(decide: Verb, *, tracer_provider: TracerProvider | None = None) -> Ve
     tracer = trace.get_tracer("surefoot", tracer_provider=tracer_provider)
     about = {"surefoot.experiment": name}
 
+    def with_events(answers: Any) -> Any:
+        for answer in answers if isinstance(answers, list) else [answers]:
+            if isinstance(answer, Answer):  # and no error
+                evaluated(name, answer)
+        return answers
+
     @wraps(decide)
     def decided(*args: Any, **kwargs: Any) -> Any:
-        with tracer.start_as_current_span("surefoot.decide", attributes=about) as span:
-            answer = decide(*args, **kwargs)
-            _evaluated(span, name, _notes(answer))
-        return answer
+        with tracer.start_as_current_span("surefoot.decide", attributes=about):
+            return with_events(decide(*args, **kwargs))
 
     @wraps(decide)
     async def decided_later(*args: Any, **kwargs: Any) -> Any:
-        with tracer.start_as_current_span("surefoot.decide", attributes=about) as span:
-            answer = await decide(*args, **kwargs)
-            _evaluated(span, name, _notes(answer))
-        return answer
+        with tracer.start_as_current_span("surefoot.decide", attributes=about):
+            return with_events(await decide(*args, **kwargs))
 
     return decided_later if inspect.iscoroutinefunction(decide) else decided  # type: ignore[return-value]
 
@@ -105,26 +107,20 @@ class TracedApp:
             if route is not None:
                 span.update_name(f"{scope['method']} {route}")
                 span.set_attribute("http.route", route)
-            notes = scope[self._key].notes
-            if "experiment" in notes:
-                span.set_attribute("surefoot.experiment", notes["experiment"])
-                if "source" in notes:
-                    _evaluated(span, notes["experiment"], notes)
+            experiment = scope[self._key].notes.get("experiment")
+            if experiment is not None:
+                span.set_attribute("surefoot.experiment", experiment)
 
 
-def _notes(answer: Any) -> dict[str, Any]:
-    assert isinstance(answer, Answer)
-    shared = {} if answer.share is None else {"share": answer.share}
-    return {"decision_id": answer.decision_id, "source": answer.source, "is_repeat": answer.is_repeat, **shared}
-
-
-def _evaluated(span: Span, name: str, notes: Mapping[str, Any]) -> None:
-    """The event of an evaluation: which side is served, by whom, and the decision that it can be looked up by."""
-    event = {
+def evaluated(name: str, answer: Answer) -> None:
+    """Add to the current span which side is served, by whom, and the decision that it can be looked up by."""
+    event: dict[str, str | float] = {
         "feature_flag.key": name,
         "feature_flag.provider.name": "surefoot",
-        "feature_flag.result.variant": "proposal" if notes["source"] == "learner" else "baseline",
-        "feature_flag.result.reason": "cached" if notes["is_repeat"] else "split",
-        "surefoot.decision_id": notes["decision_id"],
+        "feature_flag.result.variant": "proposal" if answer.source == "learner" else "baseline",
+        "feature_flag.result.reason": "cached" if answer.is_repeat else "split",
+        "surefoot.decision_id": answer.decision_id,
     }
-    span.add_event(EVENT, event | ({"surefoot.share": notes["share"]} if "share" in notes else {}))
+    if answer.share is not None:
+        event["surefoot.share"] = answer.share
+    trace.get_current_span().add_event(EVENT, event)

@@ -15,8 +15,12 @@ from surefoot.errors import ConfigError, JournalUnavailableError
 
 # First line of a file journal, by which one is known whatever its name.
 FILE_MAGIC = b"surefoot-journal/1\n"
-# libpq's own form of an address: words and values. One of these words is in every one that names a server.
-CONNECTION_STRING = re.compile(r"(^|\s)(host|hostaddr|port|dbname|user|service)\s*=")
+# libpq's own form of an address: words and values. Any of them tells it from a file, whose name could hold a secret.
+CONNECTION_STRING = re.compile(
+    r"(^|\s)(host|hostaddr|port|dbname|user|service|password|passfile|options|application_name|client_encoding|"
+    r"connect_timeout|tcp_user_timeout|target_session_attrs|load_balance_hosts|channel_binding|require_?auth|require_?peer|"
+    r"(ssl|gss|krb|keepalives)\w*)\s*="
+)
 PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)")
 KINDS = "'memory:', a path, 'sqlite:///path', 'file:///path', 'postgresql://...' or 'host=... dbname=...'"
 

@@ -5,6 +5,8 @@ A new backend passes every one of `CHECKS` on a fresh, empty journal:
 >>> from surefoot.journal.memory import MemoryJournal
 >>> for check in CHECKS:
 ...     check(MemoryJournal())
+
+One that outlasts its process passes `check_durable` too, with a function that opens the same place again.
 """
 
 import math
@@ -25,7 +27,7 @@ from surefoot.journal.contract import PAGE, Journal, Transaction
 from surefoot.journal.events import JOURNAL, START, Event, Head, canonical, verify
 from surefoot.journal.private_text import PrivateText, by_alias
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "check_durable"]
 
 # Quotes, placeholders and letters beyond ASCII: what a careless statement trips over.
 NAME = "shop — büro 'one'; %s ?"
@@ -256,15 +258,15 @@ def keys_told_beforehand_change_nothing_but_time(journal: Journal) -> None:
     assert journal.view(NAME).find_all([]) == {}
 
     def look(transaction: Transaction) -> tuple[list[Event | None], Event]:
-        found = [transaction.find(key) for key in ("new", "\0", *keys)]
-        return found, transaction.append("decision", b"", time=0.0, key="new")
+        events = [transaction.find(key) for key in ("new", "\0", *keys)]
+        return events, transaction.append("decision", b"", time=0.0, key="new")
 
-    found, new = journal.transact(NAME, look, keys=["never looked up", "new", "\0", *keys, keys[0]])
-    assert found == [None, None, *written]
+    events, new = journal.transact(NAME, look, keys=["never looked up", "new", "\0", *keys, keys[0]])
+    assert events == [None, None, *written]
     odd: Any = [5, None, ["new"]]
-    for told in ([], ["new"], odd):
-        assert journal.transact(NAME, lambda t: t.find("new"), keys=told) == new
-        again = partial(journal.transact, NAME, lambda t: t.append("k", b"", time=0.0, key="new"), keys=told)
+    for hints in ([], ["new"], odd):
+        assert journal.transact(NAME, lambda t: t.find("new"), keys=hints) == new
+        again = partial(journal.transact, NAME, lambda t: t.append("k", b"", time=0.0, key="new"), keys=hints)
         refused(JournalConflictError, again)
     refused(JournalNotFoundError, lambda: journal.transact("none", lambda t: None, keys=["new"]))
 
@@ -279,10 +281,10 @@ def a_submitted_transaction_is_one_whose_result_comes_later(journal: Journal) ->
     with ThreadPoolExecutor(4) as executor:
         keys = [f"d{n % 7}" for n in range(30)]
         waiting = [journal.submit(NAME, partial(work, key=key), keys=[key], executor=executor) for key in keys]
-        found = [each.result() for each in waiting]
-        assert [event.key for event in found] == keys
-        assert sorted({event.number for event in found}) == list(range(2, 9))
-        assert [journal.find(NAME, key) for key in keys] == found
+        events = [each.result() for each in waiting]
+        assert [event.key for event in events] == keys
+        assert sorted({event.number for event in events}) == list(range(2, 9))
+        assert [journal.find(NAME, key) for key in keys] == events
         refused(ZeroDivisionError, journal.submit(NAME, lambda t: t.head.number // 0, executor=executor).result)
         missing = partial(journal.submit, "none", lambda t: None, executor=executor)
         refused(JournalNotFoundError, lambda: missing().result())
@@ -341,12 +343,12 @@ def transactions_run_alone(journal: Journal) -> None:
     def work(transaction: Transaction) -> Event:
         inside[0] += 1
         most[0] = max(most[0], inside[0])
-        seen = shared["count"]
+        count = shared["count"]
         # Long enough for another thread to break in, if it could.
         threading.Event().wait(0.0005)
-        shared["count"] = seen + 1
+        shared["count"] = count + 1
         inside[0] -= 1
-        return transaction.append("decision", canonical({"count": seen + 1}), time=0.0)
+        return transaction.append("decision", canonical({"count": count + 1}), time=0.0)
 
     with ThreadPoolExecutor(8) as pool:
         events = list(pool.map(lambda _: journal.transact(NAME, work), range(64)))
@@ -513,9 +515,9 @@ def many_aliases_that_are_erased_may_be_used_again_at_once(journal: Journal) -> 
             transaction.append("decision", b"{}", time=0.0, private=_text(n))
 
     journal.transact(NAME, work)
-    found = journal.find(NAME, by_alias(str(_text(99).alias)))
-    assert found is not None
-    assert (found.number, len(journal.view(NAME).privates(0, 300))) == (201, 100)
+    event = journal.find(NAME, by_alias(str(_text(99).alias)))
+    assert event is not None
+    assert (event.number, len(journal.view(NAME).privates(0, 300))) == (201, 100)
 
 
 @check
@@ -550,11 +552,11 @@ def a_removed_experiment_is_gone_with_all_that_belongs_to_it(journal: Journal) -
 
 @check
 def an_experiment_that_was_written_to_meanwhile_is_not_removed(journal: Journal) -> None:
-    seen = begin(journal).head
+    head = begin(journal).head
     journal.create(JOURNAL, b"{}", time=0.0)
     _write(journal, 1, "user-17")
     note = lambda t: t.append("deleted", b"{}", time=0.0)  # noqa: E731
-    refused(JournalConflictError, lambda: journal.remove(NAME, head=seen, note=note))
+    refused(JournalConflictError, lambda: journal.remove(NAME, head=head, note=note))
     assert journal.names() == [NAME]
     assert journal.head(JOURNAL).number == 1
 
@@ -571,3 +573,41 @@ def a_removal_without_its_note_does_not_happen(journal: Journal) -> None:
     refused(KeyError, lambda: journal.remove(NAME, head=head, note=note))
     assert journal.names() == [NAME]
     assert journal.head(JOURNAL).number == 1
+
+
+def check_durable(reopen: Callable[[], Journal]) -> None:
+    """What was acknowledged is there when a journal is opened again; what was erased or removed is not.
+
+    Parameters
+    ----------
+    reopen : callable
+        Opens the journal: an empty one first, and the same one every time after that.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surefoot.journal import open_journal
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_durable(lambda: open_journal(f"{folder}/shop.journal"))
+    """
+    with reopen() as journal:
+        begin(journal)
+        journal.create(JOURNAL, b"{}", time=0.0)
+        _write(journal, 2, "user-17")
+        written = append(journal, 3, kind="reward")
+        digest = journal.transact(NAME, lambda t: t.attach(b"a state"))
+        journal.transact(NAME, lambda t: t.erase([2]))
+        other = begin(journal, "other").head
+        journal.remove("other", head=other, note=lambda t: t.append("deleted", b"{}", time=0.0))
+        head = journal.head(NAME)
+    with reopen() as journal:
+        view = journal.view(NAME)
+        assert (journal.names(), journal.head(NAME), journal.head(JOURNAL).number) == ([NAME], head, 2)
+        verify(NAME, view.read())
+        assert list(view.read(after=3)) == written
+        assert view.attachment(digest) == b"a state"
+        assert view.privates(0, 10) == [(3, _text(1, "user-17"))]
+        assert view.find(by_alias(str(_text(1).alias))) == view.find("d:1")
+        append(journal)
+    with reopen() as journal:
+        assert journal.head(NAME).number == head.number + 1

@@ -317,12 +317,14 @@ class Transaction(View):
     True
     """
 
+    head: Head = START  # the newest event, those of this transaction included
+
     def __init__(self, over: View) -> None:
         self.name, self.over, self.base = over.name, over, over.head
         self.events: list[Event] = []
         self.attachments: dict[str, bytes | None] = {}  # None: removed
         self.texts: dict[int, PrivateText | None] = {}  # None: erased
-        self._head, self._is_over = self.base, False
+        self.head, self._is_over = self.base, False
         # Keys that were appended here, or looked up below; None if no event carries them.
         self._known: dict[str, Event | None] = {}
 
@@ -376,7 +378,7 @@ class Transaction(View):
         """
         self._refuse_if_over()
         # Before any lookup: it refuses keys that no backend could look up.
-        event = next_event(self.name, self._head, kind=kind, payload=payload, time=time, key=key)
+        event = next_event(self.name, self.head, kind=kind, payload=payload, time=time, key=key)
         alias = None if private is None or private.alias is None else by_alias(private.alias)
         for unique in (key, alias):
             if unique is not None and (holder := self.find(unique)) is not None:
@@ -385,7 +387,7 @@ class Transaction(View):
                     f"{self.name!r} has key={unique!r} already. Look it up with `find` before you append."
                 )
         self.events.append(event)
-        self._head = event.head
+        self.head = event.head
         if key is not None:
             self._known[key] = event
         if private is not None:
@@ -447,11 +449,6 @@ class Transaction(View):
         self._refuse_if_over()
         self.attachments[digest] = None
 
-    @property
-    def head(self) -> Head:
-        """The newest event, those of this transaction included."""
-        return self._head
-
     def page(self, after: int, limit: int) -> list[Event]:
         """Stored events, then those of this transaction."""
         # They follow the base without a gap, so one page may take its end from here.
@@ -500,11 +497,13 @@ class Transaction(View):
             Keys that will be looked up, as far as they are known.
         """
         # Keys come from callers unchecked; an odd one fails where it is used, not for the whole group.
-        unknown = [key for key in keys if isinstance(key, str) and key not in self._known]
+        unknown = dict[str, Event | None]()
+        for key in keys:
+            if isinstance(key, str) and key not in self._known:
+                unknown[key] = None
         if unknown:
             with suppress(JournalCorruptedError):  # whoever needs that event looks it up again, and gets the error
-                events = self.over.find_all(unknown)
-                self._known.update((key, events.get(key)) for key in unknown)
+                self._known |= unknown | self.over.find_all(unknown)
 
     def finish(self) -> None:
         """Accept nothing more, since `work` has returned; for a backend."""
@@ -519,7 +518,7 @@ class Transaction(View):
             One whose `over` is this one.
         """
         self.events += other.events
-        self._head = other._head
+        self.head = other.head
         self.attachments.update(other.attachments)
         self.texts.update(other.texts)
         self._known.update(other._known)

@@ -122,8 +122,8 @@ def lost_heads(journal: Journal, known: Mapping[str, Head]) -> dict[str, Head]:
 
 
 def _is_buried(journal: Journal, name: str, head: Head) -> bool:
-    found = None if name in journal.names() else tombstone(journal, name)
-    return found is not None and found.covers(head)
+    stone = None if name in journal.names() else tombstone(journal, name)
+    return stone is not None and stone.covers(head)
 
 
 def _has(journal: Journal, name: str, head: Head) -> bool:
@@ -163,16 +163,16 @@ def tombstone(journal: Journal, name: str) -> Tombstone | None:
     """The newest tombstone of a name."""
     try:
         events = (journal.find(JOURNAL, key) for key in _tombstone_keys(name))
-        found = next((event for event in events if event is not None), None)
+        event = next((event for event in events if event is not None), None)
     except JournalNotFoundError:
         return None
-    return None if found is None else msgspec.json.decode(found.payload, type=Tombstone)
+    return None if event is None else msgspec.json.decode(event.payload, type=Tombstone)
 
 
 def tombstones(events: Iterable[Event]) -> dict[str, Tombstone]:
     """The newest tombstones of the chain, by name."""
-    found = (msgspec.json.decode(event.payload, type=Tombstone) for event in events if event.kind == DELETED)
-    return {one.name: one for one in found}
+    stones = (msgspec.json.decode(event.payload, type=Tombstone) for event in events if event.kind == DELETED)
+    return {one.name: one for one in stones}
 
 
 def _tombstone_keys(name: str) -> tuple[str, str]:

@@ -32,6 +32,7 @@ from surefoot.errors import (
     JournalNotFoundError,
     JournalReadOnlyError,
     JournalUnavailableError,
+    MissingPackageError,
     OutcomeUnknownError,
 )
 from surefoot.journal import sql
@@ -45,7 +46,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict
     from psycopg.pq import TransactionStatus
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackageError(
         "A journal on PostgreSQL needs psycopg. Install it with: pip install 'surefoot[postgres]'"
     ) from error
 
@@ -336,7 +337,7 @@ class NoAnswerError(psycopg.OperationalError):
     """A server that does not answer, on a connection that looks alive."""
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class PatientConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that waits for no answer longer than `patience`.
 
     Keepalives and `tcp_user_timeout` notice a peer that is gone. They do not notice one whose system still
@@ -371,7 +372,7 @@ class Session:
         settings = {"wait": f"{int(800 * patience)}ms", "read_only": "on" if read_only else "off"}
         with explaining():
             # psycopg would otherwise begin transactions of its own.
-            self._connection = Connection.connect(**parameters, autocommit=True)
+            self._connection = PatientConnection.connect(**parameters, autocommit=True)
             self._connection.patience = patience
             self._connection.execute(SETTINGS, settings)
         self._is_in_doubt = self.is_hanging = False

@@ -3,9 +3,11 @@
 Of a head the text of five lines is signed: the words `surefoot-head/1`, the experiment's name, the number, the hash,
 and the time as a hexadecimal float. Leases begin with other words (`surefoot.edge.bundle`), so that a signature of one
 thing never stands for another. Keys are PEM files as OpenSSL writes them: `openssl genpkey -algorithm ed25519 -out
-head.key`, `openssl pkey -in head.key -pubout -out head.pub`.
+head.key`, `openssl pkey -in head.key -pubout -out head.pub`. A key has a name, so that a signature says which one to
+check it with: `openssl pkey -pubin -in head.pub -outform DER | sha256sum | cut -c1-16`.
 """
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ class SigningKey:
         self._key = _read(path, lambda data: serialization.load_pem_private_key(data, None), "private")
         if not isinstance(self._key, ed25519.Ed25519PrivateKey):
             raise ConfigError(f"A signing key must be an Ed25519 key, but {path} holds another kind.")
+        if Path(path).stat().st_mode & 0o007:
+            raise ConfigError(f"A signing key must be its owner's alone, but anybody may read it: chmod 600 {path}")
+        self.name = _name(self._key.public_key())
 
     def sign(self, message: bytes) -> str:
         """The signature, in hexadecimal digits."""
@@ -47,10 +52,18 @@ class PublicKey:
         self._key = _read(path, serialization.load_pem_public_key, "public")
         if not isinstance(self._key, ed25519.Ed25519PublicKey):
             raise ConfigError(f"The key of signatures must be an Ed25519 key, but {path} holds another kind.")
+        self.name = _name(self._key)
 
     def has_signed(self, signature: str, message: bytes) -> bool:
         """Whether the signature is this key's, of this message."""
         return _is_valid(self._key, signature, message)
+
+
+def _name(key: Any) -> str:
+    """By which a public key is known: the beginning of the SHA-256 of its DER form."""
+    serialization, _ = _cryptography()
+    der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()[:16]
 
 
 def _is_valid(key: Any, signature: str, message: bytes) -> bool:

@@ -152,26 +152,31 @@ class SqlView(View):
 
     def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
         """The events that carry these keys, with one statement for many of them."""
-        rows = [row for lookup in self.lookups(self.id, keys) for row in self._query(*lookup)]
-        events = ((_event(self.name, row[-7:]), row) for row in rows)
-        return {
-            # An alias comes before the event that it is of.
-            by_alias(row[0]) if len(row) > 7 else str(event.key): event
-            for unchecked, row in events
-            for event in verified(self.name, [unchecked])
-        }
+        events = dict[str, Event]()
+        for statement, values in self.lookups(self.id, keys):
+            for row in self._query(statement, values):
+                (event,) = verified(self.name, [_event(self.name, row[-7:])])
+                # An alias comes before the event that it is of.
+                events[by_alias(row[0]) if len(row) > 7 else str(event.key)] = event
+        return events
 
     @classmethod
     def lookups(cls, experiment: int, keys: Iterable[str]) -> list[Statement]:
-        """The statements by which `find_all` looks for these keys."""
-        aliases, plain = list[str](), list[str]()
+        """The statements by which `find_all` looks for these keys.
+
+        Each has a power of two of them, filled up with a key that finds nothing more.
+        """
+        aliases, plain, statements = list[str](), list[str](), list[Statement]()
         for key in keys:
-            (aliases if key.startswith(ALIAS) else plain).append(key.removeprefix(ALIAS))
-        return [
-            (statement(len(part)), (experiment, *part))
-            for statement, texts in ((find_aliases, aliases), (find_many, plain))
-            for part in cls._parts([text for text in texts if _is_possible(text)])
-        ]
+            if key.removeprefix(ALIAS).isprintable():  # no event can carry another, and PostgreSQL refuses some of them
+                (aliases if key.startswith(ALIAS) else plain).append(key.removeprefix(ALIAS))
+        size = cls._at_once(MOST_AT_ONCE, 1)
+        for find, texts in ((find_aliases, aliases), (find_many, plain)):
+            for at in range(0, len(texts), size):
+                part = texts[at : at + size]
+                part += part[:1] * ((1 << (len(part) - 1).bit_length()) - len(part))
+                statements.append((find(len(part)), (experiment, *part)))
+        return statements
 
     def private(self, number: int) -> PrivateText | None:
         """The private text of an event."""
@@ -184,7 +189,7 @@ class SqlView(View):
 
     def about(self, person: str, *, newest: int | None = None) -> list[int]:
         """The events about a person."""
-        rows = self._query(ABOUT, (self.id, person, newest or EVERY)) if _is_possible(person) else []
+        rows = self._query(ABOUT, (self.id, person, newest or EVERY)) if person.isprintable() else []
         return sorted(int(number) for (number,) in rows)
 
     def strays(self) -> list[int]:
@@ -198,7 +203,7 @@ class SqlView(View):
 
     def newest_of(self, kind: str, limit: int) -> list[Event]:
         """The newest events of a kind, by an index."""
-        rows = self._query(NEWEST_OF, (self.id, kind, limit)) if _is_possible(kind) else []
+        rows = self._query(NEWEST_OF, (self.id, kind, limit)) if kind.isprintable() else []
         return [event for row in rows for event in verified(self.name, [_event(self.name, row)])]
 
     def attachment(self, digest: str) -> bytes | None:
@@ -237,10 +242,12 @@ class SqlView(View):
             events = events[count:]
 
     def _keep_texts(self, texts: dict[int, PrivateText | None], write: Query) -> None:
-        # First, for an alias that is erased may be used again at once.
-        for number in (number for number, text in texts.items() if text is None):
-            write(ERASE, (self.id, number))
-        new = [(number, text) for number, text in texts.items() if text is not None]
+        new = list[tuple[int, PrivateText]]()
+        for number, text in texts.items():
+            if text is None:  # first, for an alias that is erased may be used again at once
+                write(ERASE, (self.id, number))
+            else:
+                new.append((number, text))
         while new:
             count = self._at_once(len(new), 6)
             values: list[object] = []
@@ -254,17 +261,10 @@ class SqlView(View):
         """How many rows of so many values one statement takes: a power of two."""
         return 1 << (min(rows, MOST_AT_ONCE, cls.most_values // values).bit_length() - 1)
 
-    @classmethod
-    def _parts(cls, keys: list[str]) -> list[list[str]]:
-        """Keys in parts for one statement each, filled up to a power of two with a key that finds nothing more."""
-        size = cls._at_once(MOST_AT_ONCE, 1)
-        parts = [keys[at : at + size] for at in range(0, len(keys), size)]
-        return [part + part[:1] * ((1 << (len(part) - 1).bit_length()) - len(part)) for part in parts]
-
 
 def refuse_name(name: str) -> None:
     """Refuse a name that no experiment can have, before a database is asked for it, which may not take it."""
-    if not _is_possible(name):
+    if not name.isprintable():
         raise not_found(name)
 
 
@@ -356,11 +356,6 @@ def _text(alias: str | None, person: str | None, *parts: Any) -> PrivateText:
     # SQLite keeps what type it is given: a text that was edited by hand is still one to compare.
     salt, text = (part.encode() if isinstance(part, str) else bytes(part) for part in parts)
     return PrivateText(alias, person, salt, text)
-
-
-def _is_possible(text: str) -> bool:
-    """No event can carry an unprintable text, and PostgreSQL refuses some of them."""
-    return text.isprintable()
 
 
 def _event(name: str, row: tuple[Any, ...]) -> Event:

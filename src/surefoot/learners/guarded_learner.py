@@ -1,20 +1,16 @@
 """A learner under a guard: it proposes, the coin decides, and it learns from what was played."""
 
-import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
-import numpy as np
-
-from surefoot.arrays import Vector, count, finite
+from surefoot.arrays import count, finite
 from surefoot.errors import ConfigError, InputError, StateError
 from surefoot.hints import nearest
 from surefoot.learners.learner import Learner, Proposal, StatefulLearner, position_of
-from surefoot.policies.base_policy import Round
-from surefoot.policies.decision import round_of
+from surefoot.policies.baseline_forecast import BaselineForecast
+from surefoot.policies.decision import GuardDecision, round_of
 from surefoot.policies.guard import Guard
-from surefoot.policies.guard_decision import GuardDecision
+from surefoot.policies.policy import Round
 from surefoot.safety.metric import Metric
 from surefoot.values import Value
 
@@ -181,88 +177,6 @@ def propensity(odds: Sequence[float], played: int, today: int, share: float) -> 
     return min(1.0, share * float(odds[played]) + (1.0 - share if played == today else 0.0))
 
 
-class BaselineForecast:
-    """Predicts the baseline's rewards from contexts, by a ridge regression that learns as rewards come.
-
-    A prediction is made of what is known before the coin, so a bad one costs rounds and never the promise. It is given
-    only while predictions so far were nearer than the mean alone.
-
-    metrics: what is predicted
-    """
-
-    SIZE = 32  # of a context as numbers
-    RIDGE = 4.0
-    FEWEST = 50  # rounds before the first prediction
-    GAIN = 0.98  # of the squared error of the mean alone, which predictions must stay below
-
-    def __init__(self, metrics: Sequence[str]) -> None:
-        self._metrics = list(metrics)
-        self._inverse = np.eye(self.SIZE) / self.RIDGE
-        self._sums = np.zeros((len(self._metrics), self.SIZE))
-        self._seen = np.zeros((len(self._metrics), 4))  # rounds, rewards, squared errors of predictions and of the mean
-        self._largest = np.ones(self.SIZE)  # of each number of a context, which is divided by it
-
-    def predict(self, context: Any) -> dict[str, float] | None:
-        """By metric, what the baseline will earn; None where nothing better than the mean is known."""
-        row = self._row(context)
-        if row is None or not self._metrics:
-            return None
-        rounds, _, errors, plain = self._seen.T
-        is_better = (rounds >= self.FEWEST) & (errors < self.GAIN * plain)
-        values = self._sums @ (self._inverse @ row)
-        return {name: float(values[i]) for i, name in enumerate(self._metrics) if is_better[i]} or None
-
-    def learn(self, context: Any, rewards: Mapping[str, float]) -> None:
-        """Take the rewards of a round that the baseline played, if they are all there."""
-        row = self._row(context, is_new=True)
-        if row is None or not self._metrics or not all(name in rewards for name in self._metrics):
-            return
-        values = np.array([float(rewards[name]) for name in self._metrics])
-        weighed = self._inverse @ row
-        rounds, total, _, _ = self._seen.T
-        means = np.divide(total, rounds, out=np.zeros_like(total), where=rounds > 0)
-        errors = (values - self._sums @ weighed) ** 2, (values - means) ** 2
-        self._seen += np.column_stack([np.ones_like(values), values, *errors])
-        self._inverse -= np.outer(weighed, weighed) / (1.0 + float(row @ weighed))
-        self._sums += np.outer(values, row)
-
-    def state(self) -> list[list[float]]:
-        """Plain data, from which `restore` makes the same."""
-        return [one.ravel().tolist() for one in (self._inverse, self._sums, self._seen, self._largest)]
-
-    def restore(self, saved: Sequence[Sequence[float]]) -> None:
-        """Take back what `state` gave."""
-        parts = (self._inverse, self._sums, self._seen, self._largest)
-        for part, values in zip(parts, saved, strict=True):
-            part[...] = np.array(values, dtype=np.float64).reshape(part.shape)
-
-    def _row(self, context: Any, *, is_new: bool = False) -> Vector | None:
-        """A context as numbers from -1 to 1, the first of them 1; None where it holds nothing to predict from."""
-        row = np.zeros(self.SIZE)
-        row[0] = 1.0
-        if isinstance(context, Mapping):
-            named = [(str(name), value) for name, value in context.items()]
-        elif isinstance(context, (Sequence, np.ndarray)) and not isinstance(context, (str, bytes)):
-            named = [(str(at), value) for at, value in enumerate(context)]
-        else:
-            named = [] if context is None else [("", context)]
-        is_empty = True
-        for name, value in named:
-            is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-            if is_number and not math.isfinite(value):
-                continue
-            if not is_number and not isinstance(value, (str, bool)):
-                continue
-            # Names beyond the size share places, which a sign of their own lets cancel out in the mean.
-            hashed = zlib.crc32((name if is_number else f"{name}={value}").encode())
-            place, number = 1 + hashed % (self.SIZE - 1), float(value) if is_number else 1.0
-            if is_new:
-                self._largest[place] = max(self._largest[place], abs(number))
-            row[place] += (1.0 - 2.0 * (hashed >> 31)) * min(max(number / self._largest[place], -1.0), 1.0)
-            is_empty = False
-        return None if is_empty else row
-
-
 STATE_FORMAT = 1
 MAX_PENDING = 100_000
 
@@ -280,9 +194,6 @@ class GuardedLearner:
         What keeps the floor. It must have no `unit_window`: there one reward belongs to several contexts.
     reward : str or callable, optional
         What the learner maximises, where the guard watches several metrics: the name of one, or a function of all.
-    predict : bool
-        Predict the baseline's rewards from the contexts, which saves some of its rounds. Not done where a
-        `baseline_ceiling` is declared, unless that holds given the context.
     max_pending : int
         Rounds that are remembered until their reward comes. Beyond it the learner forgets the oldest, of which it will
         not learn; the guard forgets nothing.
@@ -310,7 +221,6 @@ class GuardedLearner:
         guard: Guard,
         *,
         reward: Reward = None,
-        predict: bool = True,
         max_pending: int = MAX_PENDING,
     ) -> None:
         if not isinstance(learner, Learner):
@@ -321,13 +231,7 @@ class GuardedLearner:
         self._reward = LearnerReward(guard.metrics, reward)
         hint = "max_pending is the number of rounds that are remembered until their reward comes."
         self._pending = PendingRounds(count("max_pending", max_pending, hint=hint))
-        # Under a ceiling that holds on average a prediction is refused: it knows more than the ceiling does.
-        may_know = [
-            name
-            for name, metric in guard.metrics.items()
-            if metric.baseline_ceiling is None or metric.ceiling_given_context
-        ]
-        self._forecast = BaselineForecast(may_know if predict else [])
+        self._forecast = BaselineForecast(guard)
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -484,7 +388,6 @@ class GuardedLearner:
         learner: Learner,
         *,
         reward: Reward = None,
-        predict: bool = True,
         max_pending: int = MAX_PENDING,
     ) -> Self:
         """The guarded learner that was saved.
@@ -495,7 +398,7 @@ class GuardedLearner:
             What `state` returned.
         learner : Learner
             One made like the learner that was saved; its own state is restored here.
-        reward, predict, max_pending
+        reward, max_pending
             As in the constructor.
 
         Returns
@@ -514,7 +417,7 @@ class GuardedLearner:
             raise StateError(f"`learner` must have `state` and `restore`, but got {learner!r:.80}.")
         try:
             guard = Guard.from_state(state["guard"])
-            restored = cls(learner, guard, reward=reward, predict=predict, max_pending=max_pending)
+            restored = cls(learner, guard, reward=reward, max_pending=max_pending)
             restored._forecast.restore(state["forecast"])
             restored._pending.restore(state["pending"], forgotten=int(state["forgotten"]))
             # Last, since it changes an object of the caller's.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector
-from surefoot.errors import ConfigError, InputError
+from surefoot.errors import ConfigError, InputError, MissingPackageError
 from surefoot.learners.learner import StatefulLearner
 
 Feed: TypeAlias = Callable[[Any, Sequence[Any]], ArrayLike]
@@ -131,5 +131,7 @@ def _open(model: Any) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise ImportError("OnnxLearner needs ONNX Runtime. Install it with: pip install 'surefoot[onnx]'") from error
+        raise MissingPackageError(
+            "OnnxLearner needs ONNX Runtime. Install it with: pip install 'surefoot[onnx]'"
+        ) from error
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite, positive, real_array
-from surefoot.errors import ConfigError, InputError
+from surefoot.errors import ConfigError, InputError, MissingPackageError
 from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner, draw
 
 try:
     from sklearn.base import clone, is_classifier
     from sklearn.pipeline import Pipeline
 except ImportError as error:
-    raise ImportError("SklearnLearner needs scikit-learn. Install it with: pip install 'surefoot[sklearn]'") from error
+    raise MissingPackageError(
+        "SklearnLearner needs scikit-learn. Install it with: pip install 'surefoot[sklearn]'"
+    ) from error
 
 
 class SklearnLearner(SamplingLearner, StatefulLearner):

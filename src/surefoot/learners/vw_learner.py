@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, MissingPackageError
 from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner, draw, position_of
 
 try:
     import vowpalwabbit
 except ImportError as error:
-    raise ImportError("VWLearner needs Vowpal Wabbit. Install it with: pip install 'surefoot[vw]'") from error
+    raise MissingPackageError("VWLearner needs Vowpal Wabbit: pip install 'surefoot[vw]'") from error
 
 RESERVED = re.compile(r"[\s:|]")  # what separates features, values and namespaces
 CONTEXT, ACTION = "c", "a"

@@ -90,7 +90,7 @@ ACCURATE = 1e-9  # how far, relative to the limits, an answer may violate one or
 LARGEST = 1e100  # of a dual's weight: where there is no answer they may be of any size, or NaN
 
 
-class Answer(NamedTuple):
+class Solution(NamedTuple):
     """The best point, or why there is none."""
 
     status: Literal["solved", "empty", "unbounded", "failed"]
@@ -98,7 +98,7 @@ class Answer(NamedTuple):
     solver_status: str
 
 
-def maximise(direction: Vector, matrix: Matrix, limits: Vector, *, equalities: int = 0) -> Answer:
+def maximise(direction: Vector, matrix: Matrix, limits: Vector, *, equalities: int = 0) -> Solution:
     """Solve the program; the first `equalities` rows hold as equations.
 
     An answer counts as solved where its constraints and the dual's value say so, whatever the solver thinks of it.
@@ -126,7 +126,7 @@ def maximise(direction: Vector, matrix: Matrix, limits: Vector, *, equalities: i
     return answer._replace(x=size * answer.x)
 
 
-def _solve(direction: Vector, matrix: Matrix, limits: Vector, equalities: int) -> Answer:
+def _solve(direction: Vector, matrix: Matrix, limits: Vector, equalities: int) -> Solution:
     import clarabel
 
     settings = clarabel.DefaultSettings()
@@ -143,15 +143,15 @@ def _solve(direction: Vector, matrix: Matrix, limits: Vector, equalities: int) -
     x, weights = np.array(solution.x), np.array(solution.z)
     status = str(solution.status)
     if solution.status == clarabel.SolverStatus.PrimalInfeasible:
-        return Answer("empty", x, status)
+        return Solution("empty", x, status)
     if solution.status == clarabel.SolverStatus.DualInfeasible:
-        return Answer("unbounded", x, status)
+        return Solution("unbounded", x, status)
     binding = weights > np.array(solution.s)
     binding[:equalities] = True
     for point in (_on(matrix[binding], limits[binding], x), x):
         if _is_optimal(point, weights, direction, matrix, limits, equalities):
-            return Answer("solved", point, status)
-    return Answer("failed", x, status)
+            return Solution("solved", point, status)
+    return Solution("failed", x, status)
 
 
 def _least_excess(matrix: Matrix, limits: Vector, equalities: int) -> float:

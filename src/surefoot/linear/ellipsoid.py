@@ -21,49 +21,20 @@ class ConfidenceSet(Value, frozen=True):
     """What the data leave possible for theta: its least and largest <theta, q> in any direction q."""
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
-        """Mean and spread of <theta, q> over the set.
+        """The middle of the range of <theta, q> over the set, and half of its width, rounded up."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        tuple of float
-            The middle of its range and half of its width, rounded up.
-        """
+    def reach(self, dim: int) -> float:
+        """A bound on ||theta||, which has `dim` entries."""
         raise NotImplementedError
 
     def lower(self, q: ArrayLike) -> float:
-        """The least <theta, q> over the set.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        float
-            Never above the true least value.
-        """
+        """The least <theta, q> over the set; never above the true least value."""
         mean, spread = self.support(q)
         return mean - spread
 
     def upper(self, q: ArrayLike) -> float:
-        """The largest <theta, q> over the set.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        float
-            Never below the true largest value.
-        """
+        """The largest <theta, q> over the set; never below the true largest value."""
         mean, spread = self.support(q)
         return mean + spread
 
@@ -86,33 +57,11 @@ class Ball(ConfidenceSet, frozen=True):
     name = "ball"
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
-        """Mean and spread of <theta, q> over the ball.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        tuple of float
-            0 and radius ||q||, rounded up.
-        """
+        """0 and radius ||q||, rounded up."""
         return 0.0, float(native.ball_spread(self.radius, np.ascontiguousarray(q, dtype=np.float64)))
 
     def reach(self, dim: int) -> float:
-        """The largest ||theta||.
-
-        Parameters
-        ----------
-        dim : int
-            Length of theta.
-
-        Returns
-        -------
-        float
-            The radius.
-        """
+        """The radius."""
         return self.radius
 
 
@@ -144,35 +93,13 @@ class Ellipsoid(ConfidenceSet, frozen=True):
     name = "ellipsoid"
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
-        """Mean and spread of <theta, q> over the ellipsoid.
-
-        Parameters
-        ----------
-        q : array_like of shape (dim,)
-            The direction.
-
-        Returns
-        -------
-        tuple of float
-            <center, q> and radius ||q||_{V^-1}, rounded up.
-        """
+        """<center, q> and radius ||q||_{V^-1}, rounded up."""
         center, whitener = np.ascontiguousarray(self.center), np.ascontiguousarray(self.whitener)
         mean, spread = native.careful_range(center, whitener, self.radius, np.ascontiguousarray(q, dtype=np.float64))
         return float(mean), float(spread)
 
     def reach(self, dim: int) -> float:
-        """A bound on ||theta||.
-
-        Parameters
-        ----------
-        dim : int
-            Length of theta.
-
-        Returns
-        -------
-        float
-            ||center|| + radius ||whitener||, rounded up.
-        """
+        """||center|| + radius ||whitener||, rounded up."""
         # The Frobenius norm, which is never below the spectral one.
         length = float(np.linalg.norm(self.center) + self.radius * np.linalg.norm(self.whitener))
         return length * (1.0 + 16.0 * dim * EPS)

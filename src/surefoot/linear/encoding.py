@@ -357,7 +357,7 @@ class Encoder:
             raise InputError(
                 f"`context` must have its values under {', '.join(repr(part.name) for part in self.parts)}, but got "
                 f"{slip[0]!r} instead. Did you mean {slip[1]!r} by {slip[0]!r}? "
-                "Where there is no value, say so by None."
+                "Pass None where there is no value."
             )
         columns = {part.name: [_value(part, context, is_stored)] for part in self.parts}
         encoded: Vector = self.encode(columns)[0] if columns else np.zeros(0)

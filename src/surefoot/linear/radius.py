@@ -27,13 +27,7 @@ ELLIPSOIDS = tuple(name for name in RADII if name not in BY_LIKELIHOOD)
 
 
 def paper_radius(
-    observations: float,
-    dim: int,
-    delta: float,
-    noise: float,
-    ridge: float,
-    theta_bound: float,
-    feature_bound: float,
+    observations: float, dim: int, delta: float, noise: float, ridge: float, theta_bound: float, feature_bound: float
 ) -> float:
     """beta = sigma sqrt(d ln((1 + (k+1) D^2/lambda) / delta)) + sqrt(lambda) B, k observations in the set.
 

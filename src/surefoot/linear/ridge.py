@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector
 from surefoot.core import native
 
-FIXED = 4  # the paper's dimension, for which every loop of the core is unrolled
 DRIFT_USABLE = 1e-3  # beyond this relative rounding error a width is not worth its name
 REFRESH_EVERY = 1024  # observations between two fresh factorisations
 
 
 def sized(name: str, dim: int) -> Any:
     """The core's class of that name for a dimension."""
-    return getattr(native, f"{name}{dim if dim == FIXED else 'N'}")
+    # For the paper's dimension every loop is unrolled, but in a build that had to be quick.
+    return getattr(native, f"{name}{dim}", None) or getattr(native, f"{name}N")
 
 
 class Ridge:

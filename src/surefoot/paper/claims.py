@@ -1,4 +1,4 @@
-"""What Section 5 claims, each sentence beside what was measured.
+"""The claims of Section 5 of the paper, each beside what was measured.
 
 A claim is judged from the table of a sweep, one world at a time. Comparisons between means use their standard errors:
 a difference counts when it is larger than 1.96 times the root of the summed squares. Policies play the same
@@ -132,7 +132,8 @@ def _lower_early(table: pl.DataFrame) -> Claim:
         + " ".join(_both_at(table, each) for each in shown),
         holds=len(few) >= min(FEW, len(rounds)),
         detail=f"Each of these rounds is judged. The paper does not say how many “the first few” are: here at least "
-        f"{FEW}, before LUCB is lower for any α; lower means by more than {SURE} standard errors of the difference. "
+        f"{FEW}, before LUCB is lower for any α, a number chosen after seeing ours; lower means by more than {SURE} "
+        f"standard errors of the difference. "
         f"Whether that is “much” is left to the reader. {_crossing(table)}",
     )
 

@@ -42,7 +42,23 @@ from surefoot.paper.sweep_rows import (
     pooled,
     worlds,
 )
-from surefoot.reports.figures import DASHES, INK, LEAST, MARKERS, PAPER_STYLE, PolicyStyle, colour_of, styles_for
+from surefoot.reports.figures import (
+    DARK_GREY,
+    DASHES,
+    GREY,
+    INK,
+    LEAST,
+    MARKERS,
+    PAPER_STYLE,
+    STYLE,
+    SVG_STYLE,
+    PolicyStyle,
+    colour_of,
+    inline_svg,
+    legend_below,
+    styles_for,
+)
+from surefoot.reports.html_page import Html
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
@@ -82,7 +98,7 @@ def figure2(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
         ax.bar(xs, heights, 0.92 * width, label=policy, **styles[policy].bar)
         bars = errors > 0
         low = np.minimum(errors, heights)[bars]  # no share is below zero
-        ax.errorbar(xs[bars], heights[bars], [low, errors[bars]], fmt="none", ecolor="#8a8a8a", elinewidth=0.9)
+        ax.errorbar(xs[bars], heights[bars], [low, errors[bars]], fmt="none", ecolor=GREY, elinewidth=0.9)
         for x, height, error in zip(xs, heights, errors, strict=True):
             ax.annotate(percent(height), (x, height + error), (0, 1.5), textcoords="offset points", **_centred)
     ax.set_xticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
@@ -113,7 +129,7 @@ def figure4(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     horizon = horizon_of(table)
     handles = _lines_by_alpha(table, ax, "baseline_rounds", least=LEAST)
     ax.set_yscale("log")
-    ax.axhline(horizon, color="#8a8a8a", lw=0.8, ls=":")
+    ax.axhline(horizon, color=GREY, lw=0.8, ls=":")
     ax.annotate(f"all {horizon:,} rounds", (1, horizon), (-2, 2), xycoords=("axes fraction", "data"), **_level)
     ax.set_ylim(max(0.8 * LEAST, 0.6 * ax.dataLim.y0), 1.8 * horizon)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value > LEAST else f"≤ {LEAST}"))
@@ -142,8 +158,19 @@ def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: s
     return paths
 
 
-_centred: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.2, "color": "#333333"}
-_level: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 7, "color": "#6a6a6a"}
+def picture(table: pl.DataFrame, name: str, label: str, *, place: int) -> Html:
+    """A figure of one world for a page, whose colours it follows; `place` is that of the world."""
+    alphas = all_alphas(table, conservative_of(table))
+    tones = {colour_of(alpha, alphas): colour_of(alpha, alphas, dark=True) for alpha in alphas}
+    tones |= {style.light: style.dark for style in styles_for(policies_of(table)).values()}
+    with mpl.rc_context(STYLE | SVG_STYLE):
+        figure = Figure(figsize=(3.9, 4.0), layout="constrained")
+        legend_below(FIGURES[name](table, figure.subplots()), figure)
+        return inline_svg(figure, f"{name}-{place}", label, tones=tones)
+
+
+_centred: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.2, "color": DARK_GREY}
+_level: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 7, "color": DARK_GREY}
 
 
 def _panels(table: pl.DataFrame, draw: Callable[..., Axes], note: str | None) -> Figure:
@@ -207,7 +234,7 @@ def _line_handles(table: pl.DataFrame, policies: list[str], styles: dict[str, Po
         handles.append(Line2D([], [], label=_label(str(first), alpha), **look))
     others = [policy for policy in policies if policy not in free and policy != first]
     return handles + [
-        Line2D([], [], color="#666666", lw=0.9, ls=DASHES[styles[policy].dash], label=f"{policy}, colour as its α")
+        Line2D([], [], color=DARK_GREY, lw=0.9, ls=DASHES[styles[policy].dash], label=f"{policy}, colour as its α")
         for policy in others
     ]
 
@@ -253,7 +280,5 @@ def _one_world(table: pl.DataFrame) -> None:
 def _finish(ax: Axes, note: str | None, *, loc: Any = "upper right", handles: list[Line2D] | None = None) -> Axes:
     ax.legend(handles=handles or ax.get_legend_handles_labels()[0], loc=loc)
     if note:
-        ax.text(
-            1, 1.01, note, transform=ax.transAxes, ha="right", va="bottom", size=6.5, style="italic", color="#777777"
-        )
+        ax.text(1, 1.01, note, transform=ax.transAxes, ha="right", va="bottom", size=6.5, style="italic", color=GREY)
     return ax

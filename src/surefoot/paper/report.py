@@ -1,4 +1,4 @@
-"""What is written about a sweep: its figures, and one HTML page with claims, charts, numbers and settings."""
+"""What is written about a sweep: its figures, and one HTML page with claims, figures, numbers and settings."""
 
 import math
 import os
@@ -10,23 +10,19 @@ import polars as pl
 
 from surefoot.atomic_files import whole_file
 from surefoot.paper.claims import FIRST, SURE, Claim, judge
-from surefoot.paper.figures import save_figures
+from surefoot.paper.figures import picture, save_figures
 from surefoot.paper.sweep_rows import (
     all_alphas,
-    alphas_of,
     at_round,
-    conservative_of,
     curve,
     curves_of,
     fewer,
     horizon_of,
     instance_title,
     last_checkpoint,
-    legend_of,
     number,
     of_world,
     panel_worlds,
-    paper_or_all,
     percent,
     policies_of,
     pooled,
@@ -34,7 +30,6 @@ from surefoot.paper.sweep_rows import (
     times,
     worlds,
 )
-from surefoot.reports.figures import LEAST, POLICY_STYLES, chart_place, chart_scripts, colour_of, styles_for
 from surefoot.reports.html_page import (
     Html,
     Verdict,
@@ -49,10 +44,8 @@ from surefoot.reports.html_page import (
     tag,
 )
 
-Chart = dict[str, Any]
 
-
-class Frame(NamedTuple):
+class Wording(NamedTuple):
     """What a page is called, and what it says it is."""
 
     title: str
@@ -66,13 +59,13 @@ SETTING = (
     "conservative learner (CLUCB) tries only what it can show to be affordable, so that with high probability it "
     "never falls below a floor: the share 1 − α of what the baseline would have earned."
 )
-REPRODUCTION = Frame(
+REPRODUCTION = Wording(
     "Section 5, reproduced: conservative bandits against their claims",
     "Can a program learn a better strategy without ever losing ground?",
     f"{SETTING} This page repeats the experiment of the paper that proposed it (“Conservative Contextual Linear "
     "Bandits”, Section 5) and says, claim by claim, whether our numbers agree.",
 )
-SWEEP = Frame(
+SWEEP = Wording(
     "Simulation: policies side by side",
     "Policies side by side, in simulated worlds",
     f"{SETTING} This page compares policies in worlds of your own choice. It is not the paper's experiment, and says "
@@ -94,8 +87,8 @@ PAPER_FIGURES = 3  # our fourth is not the paper's
 USUAL = 0.1  # the alpha that is shown first
 SAFE = (
     "SafeLUCB is not in the paper. It makes the same promise with the same α, but proves each move by everything that "
-    "is known at once: the data, the bounds on noise and θ, a floor under the baseline's reward and, where it is told "
-    "so, that every mean lies in [0, 1] or what the baseline earns. So it needs the baseline for fewer rounds. "
+    "is known at once: the data, the bounds on noise and θ, a floor under the baseline's reward and, where it is "
+    "declared, that every mean lies in [0, 1] or what the baseline earns. So it needs the baseline for fewer rounds. "
     "Where the paper's policy is still conservative at the horizon, the ratio is cut short."
 )
 
@@ -137,7 +130,6 @@ def report_html(
     """The page, from a table in which seeds are pooled."""
     names = panel_worlds(table)
     claims = {world: _claims(table, world) for world in names}
-    charts = {f"{kind}-{i}": make(of_world(table, w)) for i, w in enumerate(names) for kind, make in CHARTS.items()}
     frame = REPRODUCTION if any(map(is_of_paper, names)) else SWEEP
     return page(
         frame.title,
@@ -150,7 +142,6 @@ def report_html(
         lead=[tag("p", frame.lead, class_="lead")],
         note=note,
         footer=FOOTER,
-        scripts=chart_scripts(charts),
     )
 
 
@@ -197,7 +188,7 @@ def world_section(table: pl.DataFrame, world: str, claims: list[Claim], place: i
     parts = list(intro)
     if claims:
         parts += [tag("h3", "What the paper says, and what we measured"), claim_table(claims, title)]
-    parts += _charts(rows, title, place, is_of_paper(world))
+    parts += _figures(rows, title, place, is_of_paper(world))
     if any(name in rivals for name in policies_of(rows)):
         beyond = "Beyond the paper: SafeLUCB" if is_of_paper(world) else "SafeLUCB beside the paper's policies"
         parts += [tag("h3", beyond), tag("p", SAFE), ratio_table(rows, title, rivals)]
@@ -241,14 +232,14 @@ def _ratios(rows: pl.DataFrame, rivals: Mapping[str, str]) -> str:
     return f" Times fewer rounds of the baseline at α = {alpha:g}: {'; '.join(texts)}." if texts else ""
 
 
-def _charts(rows: pl.DataFrame, title: str, place: int, is_numbered: bool) -> Iterator[Html]:
-    """The charts; of the paper's worlds with the numbers of its figures."""
+def _figures(rows: pl.DataFrame, title: str, place: int, is_numbered: bool) -> Iterator[Html]:
+    """The figures; of the paper's worlds with the numbers of its own."""
     runs = _runs(rows)
-    for number_, (kind, (heading, text)) in enumerate(_captions(rows).items(), 1):
+    for number_, (name, (heading, text)) in enumerate(_captions(rows).items(), 1):
         if is_numbered:
             heading = f"Figure {number_}: {heading}" if number_ <= PAPER_FIGURES else f"Not in the paper: {heading}"
         label = f"{heading}, {title}; the numbers are in the table below"
-        yield figure(heading, chart_place(f"{kind}-{place}", label), f"{text} {runs}")
+        yield figure(heading, picture(rows, name, label, place=place), f"{text} {runs}")
 
 
 def _runs(rows: pl.DataFrame) -> str:
@@ -261,181 +252,17 @@ def _runs(rows: pl.DataFrame) -> str:
 def _captions(rows: pl.DataFrame) -> dict[str, tuple[str, str]]:
     horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
     return {
-        "regret": ("Regret per round over time", "Bands: 95% intervals of the mean. Lower is better. Flat starts are "
-                   "the conservative phase, in which the baseline plays. Drag to zoom, double-click to go back; "
-                   "a click in the legend hides a line."),
-        "violations": (f"Rounds below the floor, among the first {first:,}",
-                       "A round counts when all that was earned so far is less than 1 − α of what the baseline would "
-                       "have earned. Zero is shown as 0."),
-        "horizon": (f"Regret per round after {horizon:,} rounds", "Bars: 95% intervals. A smaller α promises "
-                    "more and learns later."),
-        "conservative": (f"Rounds played by the baseline, of {horizon:,}", "What safety costs. Lower is better; a grid "
-                         "line is a factor of ten. Filled markers know the baseline's reward, open ones do not. "
-                         "Bars: 95% intervals."),
+        "figure1": ("Regret per round over time", "Bands: 95% intervals of the mean. Lower is better. Flat starts are "
+                    "the conservative phase, in which the baseline plays."),
+        "figure2": (f"Rounds below the floor, among the first {first:,}",
+                    "A round counts when all that was earned so far is less than 1 − α of what the baseline would "
+                    "have earned. Zero is shown as 0."),
+        "figure3": (f"Regret per round after {horizon:,} rounds", "Bars: 95% intervals. A smaller α promises more and "
+                    "learns later."),
+        "figure4": (f"Rounds played by the baseline, of {horizon:,}", "What safety costs. Lower is better; a grid line "
+                    "is a factor of ten. Filled markers know the baseline's reward, open ones do not. Bars: 95% "
+                    "intervals."),
     }  # fmt: skip
-
-
-def regret_chart(table: pl.DataFrame) -> Chart:
-    """Figure 1: per-step regret over rounds."""
-    policies, styles, traces = paper_or_all(table), styles_for(policies_of(table)), []
-    alphas, main = all_alphas(table, policies), next((name for name in policies if alphas_of(table, name)), None)
-    for policy, alpha in curves_of(table):
-        if policy not in policies:
-            continue
-        rows = curve(table, policy, alpha, "regret_per_round")
-        light, dark = POLICY_STYLES["LUCB"].tones if alpha is None else _tones(alpha, alphas)
-        name = policy if alpha is None else f"{policy}, α = {alpha:g}"
-        first = alpha is None or policy == main
-        if first:
-            traces.append(_band(rows["round"].to_list(), rows, name, light, dark))
-        traces.append(
-            _line(rows["round"].to_list(), rows, name, light, dark)
-            | {
-                "legendgroup": name,
-                "line": {
-                    "width": 3 if alpha is None else 2 if first else 1.2,
-                    "dash": "solid" if policy == main else styles[policy].dash,
-                },
-            }
-        )
-    return _chart(traces, x={"title": "Round t", "type": "log", "dtick": 1, "tickformat": ",d"}, y="Per-step regret")
-
-
-def violation_chart(table: pl.DataFrame) -> Chart:
-    """Figure 2: percentage of the first rounds in violation, by alpha."""
-    first, styles, traces = last_checkpoint(table, FIRST), styles_for(policies_of(table)), []
-    for policy in paper_or_all(table):
-        rows = at_round(table, policy, "violated_share", first)
-        if rows.is_empty():
-            continue
-        heights, errors = [100 * _clean(v) for v in rows["mean"]], [100 * SURE * _clean(v) for v in rows["stderr"]]
-        traces.append(
-            {
-                "type": "bar",
-                "name": policy,
-                "x": [f"{alpha:g}" for alpha in rows["watched"]],
-                "y": heights,
-                "customdata": errors,
-                "text": [percent(height) for height in heights],
-                "textposition": "outside",
-                "textangle": 0,
-                "cliponaxis": False,
-                "marker": {"pattern": {"shape": styles[policy].pattern, "fillmode": "overlay", "size": 6}},
-                "hovertemplate": "%{y:.3g}% ± %{customdata:.2g}%<extra>" + policy + ", α = %{x}</extra>",
-                "meta": {"tones": styles[policy].tones},
-            }
-        )
-    axis = {
-        "title": "α",
-        "type": "category",
-        "showgrid": False,
-        "categoryarray": [f"{alpha:g}" for alpha in _watched(table)],
-    }
-    return _chart(traces, x=axis, y=f"% of the first {first:,} rounds")
-
-
-def horizon_chart(table: pl.DataFrame) -> Chart:
-    """Figure 3: per-step regret at the horizon, by alpha."""
-    horizon, alphas, traces = horizon_of(table), all_alphas(table, conservative_of(table)), []
-    lucb = at_round(table, "LUCB", "regret_per_round", horizon)
-    if alphas and not lucb.is_empty():
-        ends, level, tones = [alphas[0] / 1.2, alphas[-1] * 1.2], pl.concat([lucb, lucb]), POLICY_STYLES["LUCB"].tones
-        traces.append(_band(ends, level, "LUCB", *tones))
-        traces.append(_line(ends, level, "LUCB", *tones) | {"line": {"width": 3}, "legendgroup": "LUCB"})
-    traces += _lines_by_alpha(table, "regret_per_round")
-    return _chart(traces, x=_alpha_axis(alphas), y=f"Per-step regret at round {horizon:,}")
-
-
-def conservative_chart(table: pl.DataFrame) -> Chart:
-    """Figure 4: mean rounds played by the baseline, by alpha."""
-    alphas, horizon = all_alphas(table, conservative_of(table)), horizon_of(table)
-    lines = _lines_by_alpha(table, "baseline_rounds", least=LEAST)
-    chart = _chart(lines, x=_alpha_axis(alphas), y=f"Rounds played by the baseline, of {horizon:,}")
-    powers = [10.0**k for k in range(round(math.log10(LEAST)), math.ceil(math.log10(horizon)) + 1)]
-    ticks = {"tickvals": powers, "ticktext": [f"{p:,.0f}" if p > LEAST else f"≤ {LEAST}" for p in powers]}
-    chart["layout"]["yaxis"] |= {"type": "log", "rangemode": "normal", **ticks}
-    return chart
-
-
-CHARTS = {
-    "regret": regret_chart,
-    "violations": violation_chart,
-    "horizon": horizon_chart,
-    "conservative": conservative_chart,
-}
-
-
-def _lines_by_alpha(table: pl.DataFrame, measure: str, *, least: float = 0.0) -> list[Chart]:
-    """A line per policy that keeps a floor, with its errors; what is below `least` is drawn there, and told exactly."""
-    styles, traces = styles_for(policies_of(table)), []
-    for policy in conservative_of(table):
-        rows, name = at_round(table, policy, measure, horizon_of(table)), legend_of(table, policy)
-        means, errors = [_clean(mean) for mean in rows["mean"]], [SURE * _clean(error) for error in rows["stderr"]]
-        ys = [max(mean, least) for mean in means]
-        # On a logarithmic axis a bar must not reach zero.
-        below = [min(error, y - least) for error, y in zip(errors, ys, strict=True)]
-        line = _line(rows["alpha"].to_list(), rows, name, *styles[policy].tones) | styles[policy].page_line
-        bars = {"error_y": {"type": "data", "array": errors, "arrayminus": below, "symmetric": False}}
-        exact = {"text": [f"{number(mean)}" for mean in means], "y": ys}
-        exact["hovertemplate"] = "%{text} ± %{customdata:.2g}<extra>" + name + ", α = %{x:,}</extra>"
-        traces.append(line | bars | exact)
-    return traces
-
-
-def _alpha_axis(alphas: list[float]) -> Chart:
-    ticks = {"tickvals": alphas, "ticktext": [f"{alpha:g}" for alpha in alphas]}
-    return {"title": "α", "type": "log", **ticks}
-
-
-def _chart(traces: list[Chart], *, x: Chart, y: str) -> Chart:
-    x = x | {"title": {"text": x["title"]}}
-    return {"data": traces, "layout": {"xaxis": x, "yaxis": {"title": {"text": y}, "rangemode": "tozero"}}}
-
-
-def _line(xs: list[Any], rows: pl.DataFrame, name: str, light: str, dark: str) -> Chart:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": xs,
-        "y": [_clean(value) for value in rows["mean"]],
-        "customdata": [SURE * _clean(value) for value in rows["stderr"]],
-        "hovertemplate": "%{y:.4g} ± %{customdata:.2g}<extra>" + name + ", at %{x:,}</extra>",
-        "meta": {"tones": (light, dark)},
-    }
-
-
-def _band(xs: list[Any], rows: pl.DataFrame, name: str, light: str, dark: str) -> Chart:
-    means, errors = [_clean(value) for value in rows["mean"]], [SURE * _clean(value) for value in rows["stderr"]]
-    upper = [_clean(mean + error) for mean, error in zip(means, errors, strict=True)]
-    lower = [_clean(mean - error) for mean, error in zip(means, errors, strict=True)]
-    return {
-        "type": "scatter",
-        "x": [*xs, *reversed(xs)],
-        "y": [*upper, *reversed(lower)],
-        "fill": "toself",
-        "line": {"width": 0},
-        "mode": "lines",
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "legendgroup": name,
-        "name": name,
-        "opacity": 0.5,
-        "meta": {"tones": (light, dark), "band": True},
-    }
-
-
-def _clean(value: float | None) -> float:
-    """Six digits are enough for a chart; what is missing is drawn as zero."""
-    return 0.0 if value is None or not math.isfinite(value) else float(f"{value:.6g}")
-
-
-def _watched(table: pl.DataFrame) -> list[float]:
-    return [float(alpha) for alpha in table["watched"].drop_nulls().unique().sort()]
-
-
-def _tones(alpha: float, alphas: list[float]) -> tuple[str, str]:
-    return colour_of(alpha, alphas), colour_of(alpha, alphas, dark=True)
 
 
 def claim_table(claims: Iterable[Claim], title: str) -> Html:

@@ -1,7 +1,7 @@
-"""Section 5 of the paper as a sweep: LUCB, CLUCB over the alpha grid, and CLUCB2, which the paper never simulated.
+"""Section 5 of the paper as a sweep.
 
-Beside them SafeLUCB, which the paper does not have, each variant to be held against the paper's policy that knows as
-much of the baseline as it does.
+The sweep has LUCB, CLUCB over the alpha grid, and CLUCB2, which the paper never simulated. Beside them SafeLUCB, which
+the paper does not have, each variant to be held against the paper's policy that knows as much of the baseline.
 """
 
 from collections.abc import Sequence

@@ -75,9 +75,7 @@ def last_checkpoint(table: pl.DataFrame, at_most: int) -> int:
 
 def at_round(table: pl.DataFrame, policy: str, measure: str, round_: int) -> pl.DataFrame:
     """A policy's measure at one round, by alpha; a violated share by the alpha that was watched."""
-    rows = table.filter(
-        (pl.col("policy") == policy) & (pl.col("measure") == measure) & (pl.col("round") == round_),
-    )
+    rows = table.filter((pl.col("policy") == policy) & (pl.col("measure") == measure) & (pl.col("round") == round_))
     return rows.sort("watched" if measure == "violated_share" else "alpha")
 
 

@@ -3,9 +3,8 @@
 from surefoot.policies.clucb import CLUCB
 from surefoot.policies.clucb2 import CLUCB2
 from surefoot.policies.conservative_ucb import ConservativeUCB
-from surefoot.policies.decision import Decision
+from surefoot.policies.decision import Decision, GuardDecision
 from surefoot.policies.guard import Guard
-from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.lucb import LUCB
 from surefoot.policies.policy import Policy
 from surefoot.policies.safe_lucb import SafeLUCB

@@ -11,8 +11,7 @@ from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.core import native
 from surefoot.errors import InputError, StateError
 from surefoot.linear.actions import ActionSet
-from surefoot.policies.decision import Decision
-from surefoot.policies.orders import HOLD
+from surefoot.policies.decision import HOLD, Decision, Source, check_recalled
 from surefoot.policies.policy import Policy
 
 PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
@@ -28,28 +27,21 @@ class ArmPolicy(Policy):
 
     _rule: ClassVar[str]  # its name in the core
 
-    def __init__(
-        self,
-        *,
-        arms: int,
-        noise: float,
-        settle_after: int | None = None,
-        default_reward: float | None = None,
-        **extra: Any,
-    ) -> None:
-        given = {"arms": arms, "noise": noise, **extra}
-        super().__init__(given, settle_after=settle_after, default_reward=default_reward)
-        self.arms = count("arms", arms, least=2, hint="arms is the number of actions, the baseline among them.")
+    def __init__(self, *, arms: int, noise: float, **settings: Any) -> None:
+        super().__init__({"arms": arms, "noise": noise, **settings})
+        self.arms = self.dim = count(
+            "arms", arms, least=2, hint="arms is the number of actions, the baseline among them."
+        )
         self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
-        known = extra.get("baseline_reward")
+        known = settings.get("baseline_reward")
         self._core: Any = getattr(native, self._rule)(
             arms=self.arms,
             noise=self.noise,
             # UCB has neither of them.
-            alpha=extra.get("alpha", 0.5),
-            delta=extra.get("delta", 0.5),
+            alpha=settings.get("alpha", 0.5),
+            delta=settings.get("delta", 0.5),
             known=-1.0 if known is None else known,
-            bounds=extra.get("reward_bounds", ()),
+            bounds=settings.get("reward_bounds", ()),
         )
 
     def decide(
@@ -63,10 +55,20 @@ class ArmPolicy(Policy):
         """Choose an arm; `baseline` is the default arm. With `hold` it is played whatever the policy would do."""
         return self._decide(features, baseline, baseline_reward, self._order(hold))
 
-    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
-        if action is not None and action >= self.arms:
+    def recall(
+        self,
+        features: ArrayLike | None = None,
+        *,
+        baseline: int | None = None,
+        baseline_reward: float | None = None,
+        action: int,
+        source: Source,
+    ) -> Decision:
+        """Count a round again as it was decided before, as `Policy.recall`."""
+        check_recalled(action, source, baseline)
+        if source == "learner" and action >= self.arms:
             raise InputError(f"`0 <= action < {self.arms}` must hold for {self.arms} arms, but got {action}.")
-        return self._decide(features, baseline, baseline_reward, HOLD if action is None else action)
+        return self._decide(features, baseline, baseline_reward, int(action) if source == "learner" else HOLD)
 
     @property
     def core(self) -> Any:
@@ -92,7 +94,7 @@ class ArmPolicy(Policy):
                 "A multi-armed policy looks at nothing but the number of rows; leave them out."
             )
 
-    def _rebook(
+    def rebook(
         self,
         round_: int,
         features: Any,
@@ -101,6 +103,7 @@ class ArmPolicy(Policy):
         decided: tuple[int, bool],
         played: int,
     ) -> bytes:
+        """Move an open round to the arm that was really played."""
         for arm in (decided[0], played):
             self._read_arm(arm)
         self._check_decided(round_, self._one_hot(decided[0]))
@@ -120,17 +123,17 @@ class ArmPolicy(Policy):
             raise InputError(f"`features` must be 1 at the arm that was played and 0 elsewhere, but got {features}.")
         super()._learn_row(features, reward)
 
-    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        """Add a reward to its arm."""
         self._core.learn(int(np.argmax(features)), reward)
 
-    def _feature_size(self) -> int:
-        return self.arms
-
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
+        """Counts and sums of all arms, and the likelihood set where there is one."""
         likelihood = self._core.save_likelihood()
         return {"arms": self._core.save()} | ({"likelihood": likelihood} if likelihood.size else {})
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
         saved = np.ascontiguousarray(arrays["arms"], dtype=np.float64)
         if saved.shape != (4, self.arms):
             raise StateError(f"`arms` must have shape {(4, self.arms)}, but got {saved.shape}.")

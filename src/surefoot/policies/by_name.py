@@ -8,8 +8,7 @@ import numpy as np
 
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.hints import nearest
-from surefoot.policies.base_policy import BasePolicy
-from surefoot.policies.guard import Guard
+from surefoot.policies.policy import Policy
 
 PolicyName: TypeAlias = Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB", "Guard"]
 POLICIES: tuple[str, ...] = get_args(PolicyName)  # those of surefoot; programs may add their own
@@ -23,22 +22,13 @@ def policy_class(name: str) -> type[Any]:
     surefoot.errors.ConfigError: `policy` must be known, but got 'CLUBC'. Did you mean 'CLUCB'?
     One of your own is known once its module is imported.
     """
-    kind = BasePolicy._registry.get(name)
+    kind = Policy._registry.get(name)
     if kind is None or inspect.isabstract(kind):
         raise ConfigError(
             f"`policy` must be known, but got {name!r}. {nearest(name, POLICIES)} "
             "One of your own is known once its module is imported."
         )
     return kind
-
-
-def is_guard(name: str) -> bool:
-    """Whether a policy of that name decides between a baseline and a proposal.
-
-    >>> is_guard("Guard"), is_guard("SafeLUCB")
-    (True, False)
-    """
-    return issubclass(policy_class(name), Guard)
 
 
 def make_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> Any:
@@ -61,7 +51,7 @@ def first_policy(name: str, settings: Mapping[str, Any], *, policy_id: str, hist
 
     `history` has `features` and `rewards` of the baseline.
     """
-    policy = BasePolicy.from_state({**make_policy(name, settings).state(), "id": policy_id})
+    policy = Policy.from_state({**make_policy(name, settings).state(), "id": policy_id})
     if history is None:
         return policy
     warm_start: Any = getattr(policy, "warm_start", None)

@@ -1,11 +1,12 @@
 """CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known."""
 
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.policy import arguments
 from surefoot.policies.watch import WATCH_SHARE
-from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.safety.paper_gates import known_proof
+from surefoot.safety.gates import known_proof
 
 
-class CLUCB(WatchedPolicy):
+class CLUCB(LinearPolicy):
     """Conservative linear UCB with known baseline rewards.  (paper, Algorithm 1)
 
     Plays the optimistic action if, for every theta of the confidence set, everything earned so far and this action
@@ -79,18 +80,4 @@ class CLUCB(WatchedPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
-        super().__init__(
-            dim=dim,
-            alpha=alpha,
-            delta=delta,
-            noise=noise,
-            ridge=ridge,
-            theta_bound=theta_bound,
-            feature_bound=feature_bound,
-            radius=radius,
-            holdout=holdout,
-            watch_share=watch_share,
-            seed=seed,
-            settle_after=settle_after,
-            default_reward=default_reward,
-        )
+        super().__init__(**arguments(locals()))

@@ -15,20 +15,19 @@ from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.nested import Nested, Split
-from surefoot.policies.decision import Decision
+from surefoot.policies.decision import FREE, HELD_OUT, HOLD, Decision
 from surefoot.policies.linear_certificate import Promise
-from surefoot.policies.linear_policy import CONTRADICTION
+from surefoot.policies.linear_policy import CONTRADICTION, UNKNOWN, Known, LinearPolicy
 from surefoot.policies.open_baseline import DrawnBaseline
-from surefoot.policies.orders import FREE, HELD_OUT, HOLD
+from surefoot.policies.policy import arguments
 from surefoot.policies.watch import WATCH_SHARE
-from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.paper_gates import FLOOR, question_of, unknown_proof
+from surefoot.safety.gates import FLOOR, question_of, unknown_proof
 from surefoot.safety.proof import Proof, assemble
 
 
-class CLUCB2(WatchedPolicy):
+class CLUCB2(LinearPolicy):
     """Conservative linear UCB with unknown baseline rewards.  (paper, Algorithm 2)
 
     Bounds the baseline's reward by the same data, and learns from every round.
@@ -104,27 +103,12 @@ class CLUCB2(WatchedPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
+        settings = arguments(locals())
         if nesting not in ("exact", "latest"):
             raise ConfigError(
                 f"`nesting` must be 'exact' or 'latest', but got {nesting!r}. 'exact' is the paper's; 'latest' is fast."
             )
-        super().__init__(
-            dim=dim,
-            alpha=alpha,
-            delta=delta,
-            noise=noise,
-            ridge=ridge,
-            theta_bound=theta_bound,
-            feature_bound=feature_bound,
-            reward_floor=reward_floor,
-            nesting=nesting,
-            radius=radius,
-            holdout=holdout,
-            watch_share=watch_share,
-            seed=seed,
-            settle_after=settle_after,
-            default_reward=default_reward,
-        )
+        super().__init__(**settings)
         if nesting == "exact" and radius == "dual":
             raise ConfigError("`radius='dual'` needs `nesting='latest'`: the exact nest keeps one ellipsoid a round.")
         self._nested = Nested(Ball(float(theta_bound)), dim=self.dim) if nesting == "exact" else None
@@ -136,20 +120,20 @@ class CLUCB2(WatchedPolicy):
         # A copy: the nest goes on growing.
         return copy.deepcopy(self._nested) if self._nested is not None else newest_set(self._core)
 
-    def _read_baseline_reward(self, reward: float | None) -> float:
+    def _read_known(self, reward: Any) -> Known:
         if reward is not None:
             raise InputError(
                 f"`baseline_reward` must not be given to CLUCB2, but got {reward!r}. It treats that reward as "
                 "unknown; where it is known use CLUCB."
             )
-        return 0.0
+        return UNKNOWN
 
-    def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: float, order: int) -> Decision:
+    def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: Known, order: int) -> Decision:
         if self._nested is not None:
             raise InputError("`baseline` must not be drawn with `nesting='exact'`; take `nesting='latest'`.")
         return super()._decide_drawn(rows, today, known, order)
 
-    def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: float, order: int) -> Decision:
+    def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: Known, order: int) -> Decision:
         if self._nested is None:
             return super()._decide_rows(rows, is_catalogue, baseline, known, order)
         # The core checks this on its own way; here it must come before anything is booked.
@@ -176,7 +160,9 @@ class CLUCB2(WatchedPolicy):
             is_held=order == HOLD,
             is_held_out=order == HELD_OUT and evidence.guaranteed >= evidence.required,
         )
-        return self._decided(action if is_learner else baseline, is_learner, evidence.features, certify)
+        features, row = evidence.features, action if is_learner else baseline
+        record = self._record(features, -math.inf, self._rounds + 1)
+        return self._counted(row, is_learner, features, certify, True, (), record)
 
     def _judge_nested(self, nested: Nested, evidence: Any) -> tuple[bool, "partial[Proof]"]:
         splits = nested.split(evidence.played), nested.split(evidence.conserved), nested.split(-evidence.displaced)
@@ -187,7 +173,7 @@ class CLUCB2(WatchedPolicy):
             return False, partial(Proof, question_of(self._promise, evidence), (), -math.inf)
         return is_safe, partial(_nested_proof, self._promise, evidence, splits)
 
-    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
+    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: Known, order: int) -> Decision:
         if self._nested is not None:
             raise InputError(
                 f"A {type(actions).__name__} needs `nesting='latest'`, but this CLUCB2 is exact: its set is an "
@@ -224,11 +210,13 @@ class CLUCB2(WatchedPolicy):
         nested.add(newest)
         self._core.assign_ridge(learned)
 
-    def _arrays(self) -> dict[str, Any]:
-        return {**super()._arrays(), **(self._nested.state() if self._nested is not None else {})}
+    def arrays(self) -> dict[str, Any]:
+        """As of every linear policy, and the nest."""
+        return {**super().arrays(), **(self._nested.state() if self._nested is not None else {})}
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
-        super()._restore(arrays)
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
+        super().restore(arrays)
         if self._nested is not None:
             self._nested.restore(arrays)
 

@@ -5,9 +5,19 @@ In an experiment it follows from a secret, so that whoever is shown that one can
 
 import hashlib
 import random
+from numbers import Integral
+
+from surefoot.errors import ConfigError
 
 SYSTEM = random.SystemRandom()
 BITS = 53
+
+
+def read_seed(seed: int | None) -> int | None:
+    """A seed for coins that can be repeated, or None for the system's own."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, Integral))):
+        raise ConfigError(f"`seed` must be a whole number or None, but got {seed!r:.80}. None draws from the system.")
+    return None if seed is None else int(seed)
 
 
 def draw_coin(seed: int | None, round_: int) -> float:
@@ -23,13 +33,15 @@ def draw_coin(seed: int | None, round_: int) -> float:
     return _uniform(hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest())
 
 
-def coin_of(secret: bytes, round_: int, decision_id: str = "") -> float:
+def coin_of(secret: bytes, round_: int) -> float:
     """The coin of a round, of the same kind, which nobody can tell without the secret (16 to 64 bytes).
+
+    Of nothing that may be chosen once the secret is known, such as an id.
 
     >>> coin_of(bytes(32), 1) == coin_of(bytes(32), 1), coin_of(bytes(32), 1) == coin_of(bytes(32), 2)
     (True, False)
     """
-    return _uniform(hashlib.blake2b(round_.to_bytes(8) + decision_id.encode(), key=secret, digest_size=8).digest())
+    return _uniform(hashlib.blake2b(round_.to_bytes(8), key=secret, digest_size=8).digest())
 
 
 def _uniform(digest: bytes) -> float:

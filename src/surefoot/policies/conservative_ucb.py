@@ -16,9 +16,9 @@ import numpy as np
 from surefoot.arrays import Vector, fraction
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.policies.arm_policy import PLAYS, ArmPolicy
-from surefoot.policies.decision import Decision
+from surefoot.policies.decision import HOLD, Decision
 from surefoot.policies.linear_settings import read_bounds, read_known_reward, spread_of
-from surefoot.policies.orders import HOLD
+from surefoot.policies.policy import arguments
 from surefoot.safety.arms_proof import ArmsPromise, intervals_proof, likelihood_proof
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Box
@@ -78,24 +78,19 @@ class ConservativeUCB(ArmPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
+        settings = arguments(locals())
         fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing.")
         fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
         bounds = None if reward_bounds is None else read_bounds(reward_bounds)
         self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
-        if bounds is not None:
+        if bounds is None:
+            del settings["reward_bounds"]
+        else:
+            settings["reward_bounds"] = bounds
             _check_bounds(bounds, self._known, settle_after, default_reward)
         if noise is None:
-            noise = 1.0 if bounds is None else spread_of(bounds)
-        super().__init__(
-            arms=arms,
-            noise=noise,
-            alpha=alpha,
-            delta=delta,
-            **({} if bounds is None else {"reward_bounds": bounds}),
-            baseline_reward=baseline_reward,
-            settle_after=settle_after,
-            default_reward=default_reward,
-        )
+            settings["noise"] = 1.0 if bounds is None else spread_of(bounds)
+        super().__init__(**settings)
         self._bounds, self._checks_rewards = bounds, bounds is not None
         self._default = -1
 
@@ -122,7 +117,7 @@ class ConservativeUCB(ArmPolicy):
             evidence = partial(likelihood_proof, promise, weights, Box(*self._bounds), self._core.split)
         certify = partial(Certificate, guaranteed, required, proposal, optimism, evidence, is_held=order == HOLD)
         arm = proposal if is_learner else default
-        return self._decided(arm, is_learner, self._one_hot(arm), certify)
+        return self.conclude(arm, is_learner, self._one_hot(arm), certify)
 
     @property
     def likelihood(self) -> Likelihood | None:
@@ -134,11 +129,12 @@ class ConservativeUCB(ArmPolicy):
         met, none = np.flatnonzero(successes + failures), np.zeros(self.arms)
         return Likelihood(
             np.eye(self.arms)[met], successes[met], failures[met], allowed, low, 1.0 / (high - low), 0.0, none,
-            np.zeros((self.arms, self.arms)), Box(low, high).reach(self.arms),
+            np.zeros((self.arms, self.arms)), 0.0, Box(low, high).reach(self.arms),
         )  # fmt: skip
 
-    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        super()._learn(features, reward, is_learner)
+    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        """Add a reward to its arm."""
+        super().learn(features, reward, is_learner)
         self._check_declared(reward)  # the default arm's rewards, too, which are not looked at when they come
 
     def _read_default(self, baseline: Any) -> int:
@@ -150,11 +146,13 @@ class ConservativeUCB(ArmPolicy):
             )
         return arm
 
-    def _arrays(self) -> dict[str, Any]:
-        return {**super()._arrays(), "default": self._default}
+    def arrays(self) -> dict[str, Any]:
+        """As of every policy over arms, and the default arm."""
+        return {**super().arrays(), "default": self._default}
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
-        super()._restore(arrays)
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
+        super().restore(arrays)
         self._default = int(arrays["default"])
 
 

@@ -2,16 +2,25 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.core import native
 from surefoot.errors import DecisionError, InputError
-from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_decision import Source as Source
 from surefoot.safety.certificate import Certificate
+from surefoot.safety.guard_certificate import GuardCertificate
 from surefoot.values import Value
+
+Source = Literal["learner", "baseline"]
+
+# Orders that a call gives to one round, beside the learner's row (0 or more).
+FREE: int = native.FREE
+HOLD: int = native.HOLD  # the baseline plays, at the caller's wish
+ALARMED: int = native.ALARMED  # the baseline plays while the alarm is on
+HELD_OUT: int = native.HELD_OUT  # the baseline plays by the coin of a holdout
+TRY: int = native.TRY  # TRY - row: somebody else's proposal, which the gate may refuse
 
 
 class Decision(Value, frozen=True):
@@ -81,6 +90,58 @@ class Decision(Value, frozen=True):
     def __repr__(self) -> str:
         played = f"features={self.features!r}" if self._row < 0 else f"action={self._row}"
         return f"Decision({played}, source={self.source!r}, round={self.round}, probability={self.probability:.4g})"
+
+
+class GuardDecision(Value, frozen=True):
+    """What a guard answers in one round. Hand it back to `Guard.observe` with the reward.
+
+    Attributes
+    ----------
+    round : int
+        Number of the round, from 1; visits of one unit share a round.
+    source : {"learner", "baseline"}
+        Whose action is played.
+    action : object
+        The action to play: the proposal or the baseline, as it was given.
+    probability : float
+        The probability with which the side that is played was chosen: the propensity to log, unless the proposal was
+        itself drawn (`surefoot.learners.GuardedLearner` then has the whole one).
+    share : float
+        The probability with which the proposal was to be played.
+    draw : float
+        The coin, uniform in [0, 1): the proposal is played where it lies below `share`. NaN where none was drawn.
+    policy : str
+        Id of the guard.
+    unit : str or None
+        The unit whose coin it was.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.1, delta=0.05, seed=3)
+    >>> decision = guard.decide(baseline="today", proposal="new")
+    >>> decision.action, round(decision.probability, 6)
+    ('today', 0.9)
+    """
+
+    round: int
+    source: Source
+    action: Any
+    probability: float
+    share: float
+    draw: float
+    policy: str
+    unit: str | None
+    _certify: Callable[[], GuardCertificate]
+
+    def __repr__(self) -> str:
+        coin = f"probability={self.probability:.4g}, share={self.share:.4g}"
+        return f"GuardDecision(action={self.action!r}, source={self.source!r}, round={self.round}, {coin})"
+
+    @property
+    def certificate(self) -> GuardCertificate:
+        """Which share was allowed, and the proof; written out when it is asked for."""
+        return self._certify()
 
 
 def round_of(decision: Any, policy: str) -> int:

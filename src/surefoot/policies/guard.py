@@ -11,14 +11,13 @@ from functools import partial
 from struct import Struct
 from typing import Any, Literal
 
+import numpy as np
+
 from surefoot.core.native import Bank, GuardBooks, GuardSettings, available
-from surefoot.policies import guard_settings as told
-from surefoot.policies.base_policy import BasePolicy, Round
-from surefoot.policies.booked_rewards import BookedRewards
-from surefoot.policies.coin import draw_coin
-from surefoot.policies.decision import Source, round_of
-from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.saved_state import shaped
+from surefoot.policies import guard_settings
+from surefoot.policies.coin import draw_coin, read_seed
+from surefoot.policies.decision import GuardDecision, Source, round_of
+from surefoot.policies.policy import Policy, Round, shaped
 from surefoot.policies.settlement import INCOME, Settlement
 from surefoot.policies.units import OpenUnit, Units
 from surefoot.safety.bank import check_bank
@@ -32,7 +31,7 @@ GOALS = ("earn", "save")
 Goal = Literal["earn", "save"]
 
 
-class Guard(BasePolicy):
+class Guard(Policy):
     """Let anything act under the cumulative floor: a learner, a model, a prompt, a price.
 
     With probability 1 - delta, at every moment, the mean reward of what was played is at least (1 - alpha) of the
@@ -50,10 +49,8 @@ class Guard(BasePolicy):
     reward_bounds : (low, high)
         Bounds that no single reward leaves; low >= 0.
     baseline_ceiling : float, optional
-        The most that the baseline earns on average in any round, if that is less than `high`.
-    ceiling_given_context : bool
-        Whether that holds of the mean given all that predictions know, such as a visitor's context, and not only on
-        average over visitors. Without it `decide` takes no prediction.
+        The most that the baseline earns on average in any round, whatever is known when it is decided: its context, the
+        proposal, a prediction. An average over visitors is not enough. By default `high`.
     promise : {"mean", "played"}
         What the floor is kept by.
     ramp : {"auto", "free", "gate"}
@@ -82,6 +79,10 @@ class Guard(BasePolicy):
         Rounds for which a `unit` keeps its side, and over which its rewards are added up, cut at the highest reward. A
         unit without any reward earns 0. Repeated visits make no round: a fixed set of units needs a window below its
         size.
+    predict : bool
+        Whether an experiment or a `GuardedLearner`, which know the context of a round, predict the baseline's reward
+        from it. That saves some of its rounds. Not done where a `baseline_ceiling` is declared, nor with a
+        `unit_window`.
 
     Raises
     ------
@@ -106,7 +107,6 @@ class Guard(BasePolicy):
         delta: float,
         reward_bounds: Sequence[float] = (0.0, 1.0),
         baseline_ceiling: float | None = None,
-        ceiling_given_context: bool = False,
         promise: Promise = "mean",
         ramp: Ramp = "auto",
         goal: Goal = "earn",
@@ -119,36 +119,41 @@ class Guard(BasePolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
         unit_window: int | None = None,
+        predict: bool = True,
     ) -> None:
-        self._metrics = told.read_metrics(
-            alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics, ceiling_given_context
+        self._metrics = guard_settings.read_metrics(
+            alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics
         )
-        told.read_delta(delta)
-        self._holdout = told.read_holdout(min_holdout)
-        most = min(told.read_share("cap", cap), 1.0 - self._holdout)
-        self._steps = None if schedule is None else sorted(told.read_share("schedule", step) for step in schedule)
-        told.check_word("promise", promise, PROMISES)
-        told.check_word("ramp", ramp, RAMPS)
-        told.check_word("goal", goal, GOALS)
-        self._seed = seed
+        guard_settings.read_delta(delta)
+        self._holdout = guard_settings.read_holdout(min_holdout)
+        most = min(guard_settings.read_share("cap", cap), 1.0 - self._holdout)
+        self._steps = (
+            None if schedule is None else sorted(guard_settings.read_share("schedule", step) for step in schedule)
+        )
+        guard_settings.check_word("promise", promise, PROMISES)
+        guard_settings.check_word("ramp", ramp, RAMPS)
+        guard_settings.check_word("goal", goal, GOALS)
+        guard_settings.check_word("predict", predict, (True, False))
+        self._seed = seed = read_seed(seed)
         #: What draws the coin of a round, where an experiment accounts for it; without, the system does.
         self.coins: Callable[[int], float] | None = None
-        told.check_units(self._metrics, unit_window, settle_after)
-        self.units = Units(told.read_window("unit_window", unit_window), len(self._metrics))
+        guard_settings.check_units(self._metrics, unit_window, settle_after)
+        self.units = Units(guard_settings.read_window("unit_window", unit_window), len(self._metrics))
         settings = {
             "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
-            "baseline_ceiling": baseline_ceiling, "ceiling_given_context": ceiling_given_context, "promise": promise,
+            "baseline_ceiling": baseline_ceiling, "promise": promise,
             "ramp": ramp, "goal": goal, "cap": cap,
             "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve,
             "metrics": None if metrics is None else {name: one.plain() for name, one in self._metrics.items()},
             "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,
+            "predict": predict,
         }  # fmt: skip
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
-        super().__init__(settings, Settlement(told.read_window("settle_after", settle_after), default))
+        super().__init__(settings, Settlement(guard_settings.read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)
         self._promises = [metric.settings(share, promise) for metric in self._metrics.values()]
-        asked = goal if ramp == "auto" else ramp
-        self._books = GuardBooks(GuardSettings(self._promises, ramp=asked, largest_share=most))
+        pace = goal if ramp == "auto" else ramp
+        self._books = GuardBooks(GuardSettings(self._promises, ramp=pace, largest_share=most))
         self._names = tuple(self._metrics)
         self._only = next(iter(self._metrics.values())) if len(self._metrics) == 1 else None
         self.booked = BookedRewards(self._metrics)
@@ -193,7 +198,7 @@ class Guard(BasePolicy):
         named = zip(self._metrics.items(), self._books.lift_intervals, strict=True)
         return {name: (metric.high * low, metric.high * high) for (name, metric), (low, high) in named}
 
-    def decide(
+    def decide(  # type: ignore[override]
         self,
         *,
         baseline: Any,
@@ -231,15 +236,15 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        predicted = None if prediction is None else told.read_prediction(prediction, self._metrics)
-        teaches = not told.is_same(baseline, proposal)
+        predicted = None if prediction is None else guard_settings.read_prediction(prediction, self._metrics)
+        teaches = not guard_settings.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
         if math.isnan(draw):
             share = 0.0
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
-    def recall(
+    def recall(  # type: ignore[override]
         self,
         *,
         baseline: Any,
@@ -278,10 +283,13 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        teaches = not told.is_same(baseline, proposal)
-        told.check_coin(share, draw, source, most=1.0 - self._holdout, is_drawn=teaches)
-        predicted = told.read_prediction(prediction, self._metrics)
+        teaches = not guard_settings.is_same(baseline, proposal)
+        guard_settings.check_coin(share, draw, source, most=1.0 - self._holdout, is_drawn=teaches)
+        predicted = guard_settings.read_prediction(prediction, self._metrics)
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches, plan)
+
+    def void(self, *moved: Any, **how: Any) -> None:
+        """Nothing moves: banks compare what was assigned, whatever came of it (intention to treat)."""
 
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward: it is booked at its worst, so losing bad news gains nothing.
@@ -301,11 +309,22 @@ class Guard(BasePolicy):
         round_ = round_of(decision, self.id)
         self._settlement.check_open(round_, self._rounds, "abandoned")
         if (part := self._settlement.parts.pop(round_, None)) is not None:
-            self.observe(round_, part)
+            # Not by their defaults: those are for what has not come when a window closes.
+            self.observe(round_, {name: part.get(name) for name in self._metrics})
             return
         if self.units.holds(round_):
             self.units.close(round_)
         self._settle(round_, (math.nan,) * len(self._metrics))
+
+    def lose(self, rounds: int) -> None:
+        """Pay for rounds of which nothing is left, each at its worst, such as those of a journal that was lost.
+
+        Parameters
+        ----------
+        rounds : int
+            At least as many as were decided.
+        """
+        self._books.lose(rounds)
 
     def observe(self, decision: Round, reward: Any) -> None:
         """Take the reward of a decision, at any time and in any order; rewards of an open unit are added up.
@@ -316,7 +335,7 @@ class Guard(BasePolicy):
             The decision or, after a restart, the number of its round.
         reward : float or mapping
             The reward; for several metrics their names and numbers. A metric that is missing counts at its worst,
-            unless it has a default.
+            unless it has a default; one that is None does so in any case.
 
         Raises
         ------
@@ -338,9 +357,10 @@ class Guard(BasePolicy):
         self.units.add(round_, values)
 
     def observe_part(self, round_: int, reward: Mapping[str, float]) -> None:
-        """Take rewards of a round whose other metrics may come later; it is settled once no metric is missing.
+        """Take rewards of a round whose other metrics may come later; it is settled once all have come.
 
-        A metric with a default is not waited for, and the visits of a unit are taken as they come.
+        What is still missing when its window closes counts by its default, or at its worst: otherwise the order in
+        which rewards are sent would decide whether a default counts. The visits of a unit are taken as they come.
 
         Parameters
         ----------
@@ -352,7 +372,8 @@ class Guard(BasePolicy):
         parts = self._settlement.parts
         self._settlement.check_open(round_, self._rounds, "observed")
         came = {**parts.get(round_, {}), **reward}
-        if self.units.holds(round_) or not any(map(math.isnan, self._read_reward(came))):
+        self._read_reward(came)
+        if self.units.holds(round_) or len(came) == len(self._metrics):
             self.observe(round_, came)
             parts.pop(round_, None)
         else:
@@ -439,18 +460,20 @@ class Guard(BasePolicy):
         only = self._only
         if only is not None and type(reward) is float and only.low <= reward <= only.high:
             return (reward / only.high,)
-        return told.read_rewards(reward, self._metrics)
+        return guard_settings.read_rewards(reward, self._metrics)
 
-    def _feature_size(self) -> int:
+    def _record_size(self) -> int:
         # The share, and of each metric what it is settled by: its worst, and mean and spread expected of both sides.
         return 1 + 5 * len(self._metrics)
 
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
+        """Banks and lifts, what was booked of both sides, open units, and rewards that came in part."""
         books = {"banks": self._books.save(), "lifts": self._books.save_lifts()}
         parts = [[round_, part] for round_, part in self._settlement.parts.items()]
         return {**books, "booked": self.booked.state(), **self.units.state(), "parts": parts}
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
         self._books.load(shaped(arrays["banks"], self._books.save().shape, "banks"))
         for bank in self._books.banks:
             check_bank(bank)
@@ -458,3 +481,38 @@ class Guard(BasePolicy):
         self.booked.restore(arrays.get("booked"))
         self.units.restore(arrays)
         self._settlement.parts = {int(round_): dict(part) for round_, part in arrays["parts"]}
+
+
+class BookedRewards:
+    """Number and sum of both sides' rewards by metric. Defaults count, what is missing does not, and a unit is one."""
+
+    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+        self._metrics = metrics
+        self._totals = [[[0.0, 0.0], [0.0, 0.0]] for _ in metrics]  # of the baseline, and of the learner
+
+    def add(self, reward: Sequence[float], *, is_learner: bool) -> None:
+        """Count a round that enters, its rewards as shares of the highest; NaN is missing."""
+        for sides, value in zip(self._totals, reward, strict=True):
+            if not math.isnan(value):
+                totals = sides[is_learner]
+                totals[0] += 1.0
+                totals[1] += value
+
+    def means(self, *, is_learner: bool) -> dict[str, float]:
+        """The means of one side in the metrics' own units; nan before the first."""
+        named = zip(self._metrics.items(), self._totals, strict=True)
+        return {name: _mean(sides[is_learner], metric.high) for (name, metric), sides in named}
+
+    def state(self) -> Any:
+        """An array from which `restore` makes the same."""
+        return np.array(self._totals)
+
+    def restore(self, saved: Any) -> None:
+        """Take back what `state` gave; of older states, which do not hold it, None."""
+        if saved is not None:
+            self._totals = shaped(saved, (len(self._totals), 2, 2), "booked").tolist()
+
+
+def _mean(totals: Sequence[float], high: float) -> float:
+    count, total = totals
+    return high * total / count if count else math.nan

@@ -1,4 +1,4 @@
-"""What a guard is told, read and checked: metrics, shares, windows, rewards and actions."""
+"""A guard's settings and inputs, read and checked: metrics, shares, windows, rewards and actions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,6 @@ def read_metrics(
     reserve: float,
     default: float | None,
     metrics: Mapping[str, Any] | None,
-    ceiling_given_context: bool = False,
 ) -> dict[str, Metric]:
     """What is promised: of one reward by `alpha`, or of several by `metrics`."""
     if metrics is None:
@@ -31,23 +30,22 @@ def read_metrics(
             low, high = bounds
         except (TypeError, ValueError):
             raise ConfigError(f"`reward_bounds` must be (low, high), but got {bounds!r:.80}.") from None
-        only = floor(
-            low, high, alpha=alpha, baseline_ceiling=baseline_ceiling, default=default, reserve=reserve,
-            ceiling_given_context=ceiling_given_context,
-        )  # fmt: skip
-        return {REWARD: only}
-    is_told = alpha is not None or baseline_ceiling is not None or reserve != 0.0 or default is not None
-    if is_told or ceiling_given_context:
+        return {
+            REWARD: floor(low, high, alpha=alpha, baseline_ceiling=baseline_ceiling, default=default, reserve=reserve)
+        }
+    if alpha is not None or baseline_ceiling is not None or reserve != 0.0 or default is not None:
         raise ConfigError("With `metrics`, alpha, baseline_ceiling, reserve and default belong to each metric.")
     if not isinstance(metrics, Mapping) or not metrics or not all(isinstance(name, str) and name for name in metrics):
         raise ConfigError(f"`metrics` must map names to floors and ceilings, but got {metrics!r:.80}.")
-    return {name: read_metric(name, given) for name, given in metrics.items()}
+    return {name: read_metric(name, promise) for name, promise in metrics.items()}
 
 
 def scaled(name: str, metric: Metric, reward: Mapping[str, Any]) -> float:
-    """The reward of a metric as a share of its highest; NaN where it is missing and has no default."""
+    """The reward of a metric as a share of its highest; NaN where it is missing and has no default, or None."""
     if name not in reward:
         return math.nan if metric.default is None else metric.default / metric.high
+    if reward[name] is None:
+        return math.nan
     value = finite(name, reward[name], hint="Leave a metric out where it is not known: it counts at its worst.")
     if not metric.low <= value <= metric.high:
         raise AssumptionError(
@@ -90,9 +88,9 @@ def is_same(baseline: Any, proposal: Any) -> bool:
         raise InputError(f"Actions must be comparable, but {both} are not. Name them by ids.") from None
 
 
-def check_names(what: str, given: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
+def check_names(what: str, values: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
     """Raise if a reward or a prediction names something that is not a metric."""
-    unknown = [name for name in given if name not in metrics]
+    unknown = [name for name in values if name not in metrics]
     if unknown:
         raise InputError(
             f"A {what} may name {', '.join(metrics)}, but got {unknown[0]!r:.80}. "
@@ -149,18 +147,11 @@ def read_prediction(
         # Of several metrics a bare number belongs to none, which `check_names` says.
         prediction = {next(iter(metrics)) if len(metrics) == 1 else "": prediction}
     check_names("prediction", prediction, metrics)
-    for name in prediction:
-        if metrics[name].baseline_ceiling is not None and not metrics[name].ceiling_given_context:
-            raise InputError(
-                f"A prediction of {name!r} knows more than a `baseline_ceiling` on average does, so the ceiling must "
-                "hold of the mean given what the prediction knows. Declare that with `ceiling_given_context=True` if "
-                "it is true, or leave the prediction or the ceiling out."
-            )
     hint = "It is the reward you expect of the baseline."
-    found = {name: finite("prediction", value, hint=hint) for name, value in prediction.items()}
+    numbers = {name: finite("prediction", value, hint=hint) for name, value in prediction.items()}
     return [
         # Cut, not refused: it changes the variance, not the validity.
-        min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
+        min(max(numbers[name], metric.low), metric.high) / metric.high if name in numbers else math.nan
         for name, metric in metrics.items()
     ]
 

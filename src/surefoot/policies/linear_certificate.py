@@ -6,9 +6,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from surefoot.core import native
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.policies.orders import HELD_OUT, HOLD
+from surefoot.linear.ridge import sized
+from surefoot.policies.decision import HELD_OUT, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 
@@ -38,7 +38,7 @@ def _named(kept: dict[str, Any]) -> SimpleNamespace:
     return SimpleNamespace(**kept)
 
 
-for _kind in (native.Evidence4, native.EvidenceN):
+for _kind in {sized("Evidence", 4), sized("Evidence", 0)}:
     copyreg.pickle(_kind, _plain)
 
 

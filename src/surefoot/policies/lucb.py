@@ -4,6 +4,7 @@ from typing import Any
 
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.policy import arguments
 from surefoot.safety.proof import Proof, assemble
 
 
@@ -75,15 +76,7 @@ class LUCB(LinearPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
-        super().__init__(
-            dim=dim,
-            delta=delta,
-            noise=noise,
-            ridge=ridge,
-            theta_bound=theta_bound,
-            feature_bound=feature_bound,
-            radius=radius,
-            settle_after=settle_after,
-            default_reward=default_reward,
-            **({} if exploration is None else {"exploration": exploration}),
-        )
+        settings = arguments(locals())
+        if exploration is None:
+            del settings["exploration"]
+        super().__init__(**settings)

@@ -33,9 +33,9 @@ class DrawnBaseline:
         # Rounding must not draw an action without a chance.
         return int(min(np.searchsorted(ends, coin * ends[-1], side="right"), np.flatnonzero(self.chances)[-1]))
 
-    def played(self, found: tuple[Any, ...], row: int, rows: Matrix) -> tuple[Any, ...]:
-        """What the core has found, with the row that is played and learned in place of the mean row."""
-        proposal, is_learner, _, *rest = found
+    def played(self, step: tuple[Any, ...], row: int, rows: Matrix) -> tuple[Any, ...]:
+        """What the core has step, with the row that is played and learned in place of the mean row."""
+        proposal, is_learner, _, *rest = step
         return (row if proposal == rows.shape[0] else proposal, is_learner, rows[row].tobytes(), *rest)
 
 

@@ -8,24 +8,26 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import finite
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.policies.linear_settings import read_bounds, read_known_reward
-from surefoot.policies.safe_settings import (
+from surefoot.policies.linear_policy import Known, LinearPolicy
+from surefoot.policies.linear_settings import (
     REALISED_SHARE,
     length_of_theta,
+    read_bounds,
+    read_known_reward,
     safe_settings,
     spend_delta,
     spread_and_radius,
     suitable_ridge,
 )
+from surefoot.policies.policy import arguments
 from surefoot.policies.watch import WATCH_SHARE
-from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.alarm import RESTART_SHARE, Response
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
-from surefoot.safety.facts_gate import safe_proof
+from surefoot.safety.gates import safe_proof
 from surefoot.safety.likelihood import Likelihood
 
 
-class SafeLUCB(WatchedPolicy):
+class SafeLUCB(LinearPolicy):
     """Conservative linear UCB that uses every known fact; the recommended policy.
 
     It makes the promise of CLUCB and CLUCB2: with probability 1 - delta, at every round, at least (1 - alpha) of what
@@ -130,6 +132,8 @@ class SafeLUCB(WatchedPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
+        settings = arguments(locals())
+        del settings["actions"]
         chosen = read_constraint(constraint)
         bounds = None if reward_bounds is None else read_bounds(reward_bounds)
         noise, radius = spread_and_radius(noise, radius, bounds)
@@ -137,30 +141,16 @@ class SafeLUCB(WatchedPolicy):
         theta_bound = length_of_theta(dim, theta_bound, actions, means, misspecification, feature_bound)
         if ridge is None:
             ridge = suitable_ridge(dim, noise, theta_bound, feature_bound)
-        super().__init__(
-            dim=dim,
-            alpha=alpha,
-            delta=delta,
-            noise=noise,
-            theta_bound=theta_bound,
-            feature_bound=feature_bound,
-            ridge=ridge,
-            **({} if bounds is None else {"reward_bounds": bounds}),
-            reward_range=None if reward_range is None else tuple(reward_range),
-            reward_floor=reward_floor,
-            radius=radius,
-            gate=gate,
-            constraint=chosen.plain(),
-            realised_share=realised_share,
-            optimism=optimism,
-            misspecification=misspecification,
-            restart_share=restart_share,
-            holdout=holdout,
-            watch_share=watch_share,
-            seed=seed,
-            settle_after=settle_after,
-            default_reward=default_reward,
-        )
+        settings |= {"noise": noise, "theta_bound": theta_bound, "ridge": ridge, "radius": radius}
+        settings |= {
+            "reward_range": None if reward_range is None else tuple(reward_range),
+            "constraint": chosen.plain(),
+        }
+        if bounds is None:
+            del settings["reward_bounds"]
+        else:
+            settings["reward_bounds"] = bounds
+        super().__init__(**settings)
         safe_settings(
             self._settings,
             reward_range=reward_range,
@@ -185,9 +175,9 @@ class SafeLUCB(WatchedPolicy):
             )
         self._least = float(max(self._settings.reward_floor, self._settings.range_low))
         self._most = self._settings.range_high
-        self._undeclared = self._read_interval(None)  # what is known of a baseline's reward that is not given
+        self._undeclared = self._read_known(None)
 
-    def _read_interval(self, reward: Any) -> tuple[float, float]:
+    def _read_known(self, reward: Any) -> Known:
         """What is known of this round's baseline reward, from what is given and what was declared."""
         low, high = 0.0, np.inf
         if isinstance(reward, (tuple, list, np.ndarray)):
@@ -203,16 +193,9 @@ class SafeLUCB(WatchedPolicy):
                 f"The baseline's reward must lie within what was declared, {self._least:g} to {self._most:g}, "
                 f"but got {reward!r}. One of them is not true."
             )
-        return low, high
+        return 0.0, low, high
 
-    def _read_baseline_reward(self, reward: Any) -> float:
-        self._told = self._undeclared if reward is None else self._read_interval(reward)
-        return 0.0
-
-    def _read_told(self, baseline_reward: Any) -> tuple[float, tuple[float, float]]:
-        return 0.0, self._read_interval(baseline_reward)
-
-    def _mean_of_untaught(self) -> float:
+    def _mean_of(self, known: Known) -> float:
         return float(self._memory.low)
 
     @property
@@ -246,13 +229,12 @@ class SafeLUCB(WatchedPolicy):
     @property
     def likelihood(self) -> Likelihood | None:
         """The likelihood set of bounded rewards as it stands, for `check`; None where it is not used."""
-        found = self._core.likelihood()
-        if found is None:
+        saved = self._core.likelihood()
+        if saved is None:
             return None
-        rows, successes, failures, allowed, low, scale, constant, linear, square = found
-        return Likelihood(
-            rows, successes, failures, allowed, low, scale, constant, linear, square, self._settings.theta_bound
-        )
+        rows, successes, failures, allowed, low, scale, constant, linear, square, error = saved
+        bound = self._settings.theta_bound
+        return Likelihood(rows, successes, failures, allowed, low, scale, constant, linear, square, error, bound)
 
     @property
     def debt(self) -> float:
@@ -304,17 +286,14 @@ class SafeLUCB(WatchedPolicy):
         spend_delta(self._settings, delta=self._set_delta, **shares, restarts=restarts)
         self._core.declare_bounds()
 
-    def _arrays(self) -> dict[str, Any]:
-        return super()._arrays() | ({"charged": [self._charged, self._spent]} if self._charged else {})
+    def arrays(self) -> dict[str, Any]:
+        """As of every linear policy, and what is charged beside the debt."""
+        return super().arrays() | ({"charged": [self._charged, self._spent]} if self._charged else {})
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
-        super()._restore(arrays)
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
+        super().restore(arrays)
         charged, spent = arrays.get("charged", (0, self._memory.debt))
         self._charged, self._spent = int(charged), float(spent)
         # `__init__` spent delta as if there had been no restart.
         self._spend(self._restarts)
-
-    @classmethod
-    def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        # Before there were restarts, the first set had all of delta.
-        return {"restart_share": 0.0, **settings}

@@ -237,21 +237,19 @@ class Settlement:
             "settled_by_default": self.defaults,
         }
 
-    def restore(self, state: Mapping[str, Any], dim: int, teaches: Mapping[bool, bool]) -> None:
-        """Restore what `state` returned; `teaches`, by who played, is for older states that do not hold it."""
-        rounds, learner = state["pending_rounds"], state["pending_is_learner"]
-        known = state.get("pending_teaches", [teaches[bool(is_learner)] for is_learner in learner])
+    def restore(self, state: Mapping[str, Any], dim: int) -> None:
+        """Restore what `state` returned, of rounds of each of which `dim` numbers are kept; 0 leaves that unchecked."""
+        rounds, learner, known = (state[f"pending_{name}"] for name in ("rounds", "is_learner", "teaches"))
         rows = np.array(state["pending_features"], dtype=np.float64)
-        if not len(rounds) == len(learner) == len(known) == len(rows) or (
-            len(rows) and rows.shape != (len(rounds), dim)
-        ):
+        is_table = len(rows) == 0 or (rows.ndim == 2 and rows.shape[1] == (dim or rows.shape[1]))
+        if not (len(rounds) == len(learner) == len(known) == len(rows) and is_table):
             raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
         for round_, is_learner, flag, row in zip(rounds, learner, known, rows, strict=True):
             self._open[_number(round_)] = (row.tobytes(), bool(is_learner), _teaches(flag))
         self._queue = deque(sorted(round_ for round_, (_, _, what) in self._open.items() if what not in (0, INCOME)))
-        waiting = zip(state.get("waiting_rounds", ()), state.get("waiting_rewards", ()), strict=True)
+        waiting = zip(state["waiting_rounds"], state["waiting_rewards"], strict=True)
         self.rewards = {int(round_): _value(value) for round_, value in waiting}
-        self.defaults = int(state.get("settled_by_default", 0))
+        self.defaults = int(state["settled_by_default"])
         self._drawn = {_number(round_) for round_ in state.get("pending_drawn", ())}
         if not all(round_ in self._open and self._open[round_][2] for round_ in self.rewards):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")

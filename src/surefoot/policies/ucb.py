@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.policies.arm_policy import ArmPolicy
-from surefoot.policies.decision import Decision
-from surefoot.policies.orders import FREE, HOLD
+from surefoot.policies.decision import FREE, HOLD, Decision
+from surefoot.policies.policy import arguments
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 
@@ -52,7 +52,7 @@ class UCB(ArmPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
-        super().__init__(arms=arms, noise=noise, settle_after=settle_after, default_reward=default_reward)
+        super().__init__(**arguments(locals()))
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._check_rows(features)
@@ -61,7 +61,7 @@ class UCB(ArmPolicy):
         arm, _, _, _, index = self._core.decide(-1, self._rounds + 1, forced if forced >= 0 else FREE)
         claim = Proof(np.zeros(self.arms), (), -math.inf)
         certify = partial(Certificate, -math.inf, -math.inf, arm, index, partial(_same, claim), is_held=order == HOLD)
-        return self._decided(arm, order != HOLD, self._one_hot(arm), certify)
+        return self.conclude(arm, order != HOLD, self._one_hot(arm), certify)
 
 
 def _same(proof: Proof) -> Proof:

@@ -74,13 +74,13 @@ class Units:
 
     def due(self, rounds: int) -> list[int]:
         """The rounds whose window has passed once so many rounds are decided, oldest first."""
-        found = []
+        closed = []
         for unit in self._open.values():
             # There is one window for all, so they close in the order in which they were opened.
             if unit.closes > rounds:
                 break
-            found.append(unit.round)
-        return found
+            closed.append(unit.round)
+        return closed
 
     def state(self) -> dict[str, Any]:
         """Plain data from which `restore` makes the same."""

@@ -5,14 +5,17 @@ show it, and the bets of `core/drift.hpp` on all rewards raise the alarm.
 """
 
 import math
+import struct
+from typing import Any
 
 from surefoot.arrays import finite, fraction
 from surefoot.core.native import Bets
 from surefoot.errors import ConfigError, InputError
-from surefoot.policies.coin import draw_coin
-from surefoot.policies.guard_decision import Source
+from surefoot.policies.coin import draw_coin, read_seed
+from surefoot.policies.decision import Source
 
 WATCH_SHARE = 0.1  # of delta, for false alarms of the watch
+KNOWN = struct.Struct("=dd")  # what follows the features of an open round: its declared mean, and its number
 
 
 class Watch:
@@ -21,6 +24,8 @@ class Watch:
     holdout: the share of rounds that go to the baseline although the learner is allowed to play
     share:   of delta, for false alarms
     """
+
+    EXTRA = KNOWN.size // 8  # numbers that are kept of an open round beside its features
 
     def __init__(self, holdout: float, share: float, seed: int | None) -> None:
         hint = "holdout is the share of rounds in which the baseline is played by a coin; 0.02 is 2%."
@@ -42,38 +47,40 @@ class Watch:
         if not 0.0 <= draw < 1.0 or (draw < self.holdout) != (source == "baseline"):
             raise InputError(f"A coin of {draw!r} with holdout={self.holdout:g} cannot have let the {source} play.")
 
+    def record(self, features: bytes, known: float, round_: int) -> bytes:
+        """What is kept of an open round; `known` is -inf where its reward enters the confidence set."""
+        return features + KNOWN.pack(known, round_)
+
+    def read(self, record: bytes) -> tuple[bytes, float, float]:
+        """The features, the known mean and the number of a round that `record` wrote."""
+        known, round_ = KNOWN.unpack_from(record, len(record) - KNOWN.size)
+        return record[: -KNOWN.size], known, round_
+
     def take(self, is_learner: bool, error: float, round_: float) -> None:
         """Bet on one reward: `error` is what it lies above its prediction, in units of the noise."""
         self.bets.bet(is_learner, error, round_)
 
-    def evidence(self, surprises: float, noise: float, ridge: float, theta_bound: float) -> float:
-        """The logarithm of the evidence against one theta."""
-        return self.bets.log_evidence(surprises, noise, ridge, theta_bound)
+    def alarm(self, ridge: Any, settings: Any, delta: float) -> str | None:
+        """What was seen, in words, once the evidence against one theta has reached 1/delta."""
+        evidence = self.bets.log_evidence(ridge.surprises, settings.noise, settings.ridge, settings.theta_bound)
+        if evidence < -math.log(delta):
+            return None
+        seen = self.bets.seen_by_best(settings.noise)
+        who, way = "learner" if seen.is_learner else "baseline", "above" if seen.shift > 0 else "below"
+        return (
+            f"Rewards have drifted: since about round {seen.since}, {seen.rounds} rewards of the {who} lay on average "
+            f"{abs(seen.shift):.3g} {way} what all earlier ones predict. Under one theta the chance of such an alarm, "
+            f"at any time, is at most {delta:.3g}."
+        )
 
     def forget(self) -> None:
         """Begin anew, after a restart."""
         self.bets = Bets()
 
-    def describe(self, noise: float, delta: float) -> str:
-        """What was seen, in words."""
-        return describe(self.bets, noise, delta)
-
-
-def describe(bets: Bets, noise: float, delta: float) -> str:
-    """What the wealthiest bettor has seen, in words."""
-    seen = bets.seen_by_best(noise)
-    who, way = "learner" if seen.is_learner else "baseline", "above" if seen.shift > 0 else "below"
-    return (
-        f"Rewards have drifted: since about round {seen.since}, {seen.rounds} rewards of the {who} lay on average "
-        f"{abs(seen.shift):.3g} {way} what all earlier ones predict. Under one theta the chance of such an alarm, at "
-        f"any time, is at most {delta:.3g}."
-    )
-
 
 def read_watch(holdout: float | None, share: float, seed: int | None, misspecification: float) -> Watch | None:
     """The watch of a new policy, its settings checked; None where nothing is held out."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-        raise ConfigError(f"`seed` must be a whole number or None, but got {seed!r}. None draws from the system.")
+    seed = read_seed(seed)
     if holdout is None or finite("holdout", holdout, hint="It is a share of the rounds; None is off.") == 0.0:
         return None
     if misspecification != 0.0:
@@ -82,8 +89,3 @@ def read_watch(holdout: float | None, share: float, seed: int | None, misspecifi
             "one theta; where they need not, it has nothing to test."
         )
     return Watch(holdout, share, seed)
-
-
-def is_alarming(evidence: float, delta: float) -> bool:
-    """Whether evidence, as a logarithm, has reached 1/delta."""
-    return evidence >= -math.log(delta)

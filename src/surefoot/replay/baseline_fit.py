@@ -13,15 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, fraction
-from surefoot.errors import AssumptionError, EvidenceError
-from surefoot.replay.batch import Batch, Log
-from surefoot.replay.covariate_balance import CovariateBalance
-from surefoot.replay.diagnostics import LINEARITY, SURE, Doubt, Residuals, linearity, theta_length
-from surefoot.replay.importance_weighting import ImportanceWeighting, weights
-from surefoot.replay.intervals import Estimate, Moments, normal_reach
-from surefoot.replay.linearity import LinearityTest, is_set_aside
-from surefoot.replay.memory_need import FIT, check_memory
+from surefoot.errors import AssumptionError, EvidenceError, InputError
+from surefoot.experiment.configuration import UNGUARDED, Configuration, not_linear
+from surefoot.experiment.configuration import read_configuration as read_configuration
+from surefoot.replay.doubts import (
+    LINEARITY,
+    SURE,
+    CovariateBalance,
+    Doubt,
+    LinearityTest,
+    Residuals,
+    is_set_aside,
+    linearity,
+    theta_length,
+)
+from surefoot.replay.estimates import Estimate, ImportanceWeighting, Moments, normal_reach, weights
+from surefoot.replay.evaluation import FIT, check_memory
+from surefoot.replay.log import Batch, Log
+from surefoot.replay.propensities import with_estimates
 from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.table_log import TableLog
 from surefoot.replay.theta_bound import RidgeSums, ThetaLength
 
 FEW = 30  # rows of an action below which its theta is guesswork
@@ -141,6 +152,15 @@ def fit_baseline(
         test.judge(rows.features[aside], rows.rewards[aside], together=rows.together)
     is_bounded = reward_bounds is not None or first.is_binary
     theta = first.theta_length((low, high), is_linear=test.p_value >= SURE)
+    doubts = (
+        residuals.drift(),
+        linearity(test),
+        residuals.independence(),
+        residuals.tails(is_bounded=is_bounded),
+        *first.doubts(log, balance),
+        theta_length(theta, log.weight_names),
+        first.range_doubt(reward_bounds),
+    )
     return Fit(
         rows=first.rows,
         actions=dict(zip(log.actions, first.counts.astype(int).tolist(), strict=True)),
@@ -149,15 +169,7 @@ def fit_baseline(
         theta_norm=theta.norm,
         feature_bound=log.feature_bound,
         reward_bounds=(low, high),
-        doubts=(
-            residuals.drift(),
-            linearity(test),
-            residuals.independence(),
-            residuals.tails(is_bounded=is_bounded),
-            *first.doubts(log, balance),
-            theta_length(theta, log.weight_names),
-            first.range_doubt(reward_bounds),
-        ),
+        doubts=with_estimates(doubts, log),
         baseline_rests_on=first.rests_on,
     )
 
@@ -180,8 +192,8 @@ class _Rows:
     def one_each(self, values: Vector, actions: NDArray[np.int64]) -> Vector:
         """One value a row: the played action's, or that of the given one where all are there."""
         shaped = values.reshape(-1, self.together)
-        found: Vector = shaped[np.arange(len(shaped)), actions % self.together]
-        return found
+        chosen: Vector = shaped[np.arange(len(shaped)), actions % self.together]
+        return chosen
 
 
 def _logged(log: Log, *, uniform: bool = False) -> Iterator[_Rows]:
@@ -252,11 +264,11 @@ class _First:
 
     def theta_length(self, bounds: tuple[float, float], *, is_linear: bool) -> ThetaLength:
         """||theta||, from all rows; where no theta fits them all, the baseline's rows may ask for a longer one."""
-        found = self.sums.theta_length(bounds)
+        length = self.sums.theta_length(bounds)
         if is_linear or not self.baselines.rows:
-            return found
+            return length
         own = self.baselines.theta_length(bounds).norm.value
-        return replace(found, norm=replace(found.norm, high=max(found.norm.high, own)))
+        return replace(length, norm=replace(length.norm, high=max(length.norm.high, own)))
 
     @property
     def is_binary(self) -> bool:
@@ -287,10 +299,10 @@ class _First:
         seen = (
             f"fewer than {FEW} rows of: {', '.join(rare[:8])}" if rare else f"the rarest has {int(self.counts.min())}"
         )
-        found = [Doubt("Coverage: every action was played often enough to bound theta", bool(rare), seen)]
+        doubts = [Doubt("Coverage: every action was played often enough to bound theta", bool(rare), seen)]
         low = self.baseline(0.95).low
-        found.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
-        return found if balance is None else [*found, balance.doubt]
+        doubts.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
+        return doubts if balance is None else [*doubts, balance.doubt]
 
     def range_doubt(self, declared: tuple[float, float] | None) -> Doubt:
         """Whether the range of rewards is known, or only seen."""
@@ -310,3 +322,102 @@ def _noise(second: Residuals, rows: int, dim: int, level: float) -> Estimate:
     reach = normal_reach(level) * spread
     low, high = math.sqrt(max(0.0, variance - reach)), math.sqrt(variance + reach)
     return Estimate(math.sqrt(variance), low, high, level, "normal", rows)
+
+
+def configuration_of(
+    fit: Fit,
+    log: TableLog,
+    *,
+    policy: str,
+    alpha: float,
+    delta: float,
+    ridge: float | None = None,
+    radius: str | None = None,
+    reward_bounds: tuple[float, float] | None = None,
+    reward_window: float | None = None,
+    default_reward: float | None = None,
+    despite_doubt: bool = False,
+    exploration: float | None = None,
+) -> Configuration:
+    r"""The experiment's configuration that a fit suggests.
+
+    Parameters
+    ----------
+    fit : Fit
+        What `fit_baseline` returned.
+    log : TableLog
+        The log that was fitted, a table read by `read_log`.
+    policy : str
+        Name of the policy.
+    alpha : float
+        Share of the baseline's reward you accept losing.
+    delta : float
+        Probability that the guarantee may fail.
+    ridge : float, optional
+        Regulariser lambda; by default the policy's own.
+    radius : str, optional
+        Radius of the confidence set; by default the policy's own.
+    reward_bounds : (low, high), optional
+        Bounds that no single reward leaves. SafeLUCB learns by them, and one that does not keep them raises the alarm.
+    reward_window, default_reward : float, optional
+        Seconds after which a reward is learned, and what is learned if none came.
+    despite_doubt : bool
+        Take a linear policy with a floor although the log speaks against a linear model.
+    exploration : float, optional
+        LUCB's radius as a constant (LinUCB's alpha); by default one that holds at all times.
+
+    Returns
+    -------
+    Configuration
+        Writes itself as TOML, makes the policy, and maps a context to feature rows.
+
+    Raises
+    ------
+    AssumptionError
+        If the baseline's mean reward is negative in the log, or linearity is doubtful.
+    InputError
+        If the log is no table, and so has no columns that live contexts could be encoded by.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from surefoot.replay import fit_baseline, read_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.csv"
+    ...     _ = path.write_text("action,reward,age\n" + "red,0.2,30\nblue,0.7,40\n" * 20)
+    ...     log = read_log(path, baseline="red")
+    ...     found = configuration_of(fit_baseline(log), log, policy="SafeLUCB", alpha=0.1, delta=0.01, ridge=1.0)
+    >>> sorted(found.actions), found.baseline
+    (['blue', 'red'], 'red')
+    """
+    if not isinstance(log, TableLog):
+        raise InputError(
+            f"`log` must be a table read by `read_log`, but got a {type(log).__name__}. Where propensities were "
+            "estimated, give the log that they were estimated for."
+        )
+    declared = fit.declared
+    doubt = next((doubt.seen for doubt in fit.doubts if doubt.assumption == LINEARITY and doubt.is_doubtful), "")
+    if doubt and policy != UNGUARDED and not despite_doubt:
+        raise AssumptionError(not_linear(doubt, policy, alpha, delta, reward_bounds or fit.reward_bounds))
+    one = None if log.follows_log or log.columns.baseline else log.actions[log.baseline_row]
+    return Configuration(
+        policy=policy,
+        alpha=alpha,
+        delta=delta,
+        noise=declared.noise,
+        ridge=ridge,
+        theta_bound=declared.theta_bound,
+        feature_bound=log.feature_bound,
+        baseline_reward=declared.baseline_reward,
+        actions=log.actions,
+        baseline=one,
+        encoder=log.encoder,
+        action_features=log.action_features,
+        radius=radius,
+        reward_bounds=reward_bounds,
+        reward_window=reward_window,
+        default_reward=default_reward,
+        doubt=doubt,
+        exploration=exploration,
+    )

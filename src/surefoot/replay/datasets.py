@@ -13,8 +13,8 @@ import polars as pl
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
 from surefoot.linear.features import Disjoint
-from surefoot.replay.column_ranges import ColumnRanges
-from surefoot.replay.contexts import ContextLog, classification
+from surefoot.replay.log import ContextLog, classification
+from surefoot.replay.table_log import ColumnRanges
 
 PATIENT = ("age", "wtkg", "karnof", "cd40", "cd80", "hemo", "drugs", "symptom", "str2")
 ARMS = ("zidovudine", "zidovudine + didanosine", "zidovudine + zalcitabine", "didanosine")
@@ -27,16 +27,6 @@ def actg175() -> ContextLog:
 
     Reward: 1 if the CD4 count after 20 weeks is no lower than before. Baseline: zidovudine alone, the treatment of that
     time. Every arm had the same probability, so rejection replay is unbiased. (Hammer et al. 1996)
-
-    Returns
-    -------
-    ContextLog
-        The log, for `replay` and `fit_baseline`.
-
-    Raises
-    ------
-    ConfigError
-        If the package that carries the data is not installed.
     """
     _package("lifelines")
     table = pl.read_csv(str(files("lifelines") / "datasets" / "ACTG175.csv"))
@@ -64,16 +54,6 @@ def digits(*, trained_on: int = 60, directions: int = 6) -> ContextLog:
         Pictures from which directions and baseline come.
     directions : int
         Number of principal directions.
-
-    Returns
-    -------
-    ContextLog
-        The log, for `replay` and `fit_baseline`.
-
-    Raises
-    ------
-    ConfigError
-        If the package that carries the data is not installed.
     """
     data = _package("sklearn.datasets").load_digits()
     points = data.images.reshape(len(data.images), -1) / 16
@@ -93,16 +73,6 @@ def wine(*, trained_on: int = 12) -> ContextLog:
     ----------
     trained_on : int
         Bottles from which the baseline comes.
-
-    Returns
-    -------
-    ContextLog
-        The log, for `replay` and `fit_baseline`.
-
-    Raises
-    ------
-    ConfigError
-        If the package that carries the data is not installed.
     """
     data = _package("sklearn.datasets").load_wine()
     # The table is sorted by grower.
@@ -119,16 +89,6 @@ def rand_hie() -> ContextLog:
     An action is the share of the bill that families pay; reward 1 if the person saw a doctor that year. Baseline: the
     95% plan. Propensities are the plans' shares, since those of the randomisation are not in the data. Rows of one
     person follow one another: they are not independent, and intervals are too narrow by that.
-
-    Returns
-    -------
-    ContextLog
-        The log, for `replay` and `fit_baseline`.
-
-    Raises
-    ------
-    ConfigError
-        If the package that carries the data is not installed.
     """
     data = _package("statsmodels.api").datasets.randhie.load_pandas().data
     table = pl.DataFrame({name: data[name].to_numpy() for name in data.columns})

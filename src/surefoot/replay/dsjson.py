@@ -21,10 +21,9 @@ import numpy as np
 
 from surefoot.arrays import Vector, count
 from surefoot.errors import LogError
-from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log
-from surefoot.replay.seen_ids import SeenIds
-from surefoot.replay.shared_file import SharedFile, shown_path
-from surefoot.replay.text_blocks import line_blocks
+from surefoot.replay.columns import SeenIds
+from surefoot.replay.log import BATCH_NUMBERS, BadRows, Batch, Log
+from surefoot.replay.table_files import line_blocks, shown_path
 
 Weights = dict[str, float]
 
@@ -39,7 +38,7 @@ class DsjsonLog(Log):
         self, path: str | Path | Sequence[Path], *, dim: int = 32, actions: int | None = None, max_bad: int = 0
     ) -> None:
         paths = [Path(path)] if isinstance(path, (str, Path)) else list(path)
-        self._files, self._path = [SharedFile(each) for each in paths], shown_path(paths)
+        self._files, self._path = paths, shown_path(paths)
         self.name = Path(self._path).name
         self.dim = count("dim", dim, least=2, hint="dim is the number of hashed features.")
         self.bad, self.feature_bound = BadRows(max_bad), 1.0 + 1e-9
@@ -47,13 +46,11 @@ class DsjsonLog(Log):
             if not each.exists():
                 raise LogError(f"`{each}` must be a log, but there is no such file. Check the path.")
         self._chance = 0.0  # with which every event was logged once they are thinned; not known before the first pass
-        found = [
-            (len(event.rows), event.propensity, event.chance, event.draw()) for event in self._events(hashed=False)
-        ]
-        if not found:
+        seen = [(len(event.rows), event.propensity, event.chance, event.draw()) for event in self._events(hashed=False)]
+        if not seen:
             raise LogError(f"`{self._path}` must have at least one usable event, but it has none.")
-        self._chance = min(chance for *_, chance, _ in found)
-        events = [(size, p) for size, p, chance, draw in found if draw * chance < self._chance]
+        self._chance = min(chance for *_, chance, _ in seen)
+        events = [(size, p) for size, p, chance, draw in seen if draw * chance < self._chance]
         self.rows = len(events)
         self.propensity_range = min(p for _, p in events), max(p for _, p in events)
         self.actions = tuple(str(slot) for slot in range(1, (actions or max(size for size, _ in events)) + 1))
@@ -106,9 +103,8 @@ class DsjsonLog(Log):
         """Lines that are not blank, counted on from file to file."""
         before = 0
         for file in self._files:
-            file.check()
             last = 0
-            for first, data in line_blocks(file.path):
+            for first, data in line_blocks(file):
                 for line, text in enumerate(data.split(b"\n"), start=first):
                     if text.strip():
                         last = line
@@ -157,21 +153,21 @@ def hash_row(shared: Weights, action: Weights, dim: int) -> Vector:
 
 def _flat(namespaces: Any, above: str = "") -> Weights:
     """Names and values of a JSON object: numbers as they are, texts and truths as 1 under their own name."""
-    found: Weights = {}
+    weights: Weights = {}
     items = namespaces.items() if isinstance(namespaces, Mapping) else enumerate(namespaces)
     for key, value in items:
         name = f"{above}{key}"
         if str(key).startswith("_"):
             if key == "_text":
-                found |= {f"{above}{word}": 1.0 for word in str(value).split()}
+                weights |= {f"{above}{word}": 1.0 for word in str(value).split()}
             continue
         if isinstance(value, (Mapping, list)):
-            found |= _flat(value, f"{name}|")
+            weights |= _flat(value, f"{name}|")
         elif isinstance(value, (bool, str)):
-            found[f"{name}={value}"] = 1.0
+            weights[f"{name}={value}"] = 1.0
         elif value is not None:
-            found[name] = _number(name, value)
-    return found
+            weights[name] = _number(name, value)
+    return weights
 
 
 def _number(name: str, value: Any) -> float:

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
 from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError, PolicyError
-from surefoot.replay.batch import Batch, Log
+from surefoot.policies import LUCB, Guard
+from surefoot.policies.decision import GuardDecision
+from surefoot.replay.log import Batch, Log
 from surefoot.simulation.engine import Runner
 from surefoot.simulation.policy_specs import EXACT, LINEAR, Problem, Spec, played_row
 
@@ -62,22 +64,18 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlayedRows:
-    """What became of the rows of a batch: the row chosen, REJECTED, BASELINE or LEARNER, and the gate's margin."""
+    """What became of the rows of a batch: the row chosen, REJECTED, BASELINE or LEARNER, and the gate's margin.
+
+    differs: of a guard, whether the learner proposed another action than the baseline's
+    """
 
     chosen: NDArray[np.int64]
     fates: NDArray[np.int64]
     margins: Vector
+    differs: NDArray[np.bool_] | None = None
 
 
-class LogPlayer(Protocol):
-    """One policy on its way through a log, compiled or not."""
-
-    def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
-        """Take the policy through the rows of a batch whose lengths were checked."""
-        ...
-
-
-def log_player(spec: Spec, declared: Declared, log: Log, *, mode: int, seed: int) -> LogPlayer:
+def log_player(spec: Spec, declared: Declared, log: Log, *, mode: int, seed: int) -> "ReplayedPolicy | ReplayedObject":
     """The compiled loop for a policy by name, the policy object for one of your own."""
     player = ReplayedObject if spec.is_own else ReplayedPolicy
     return player(spec, problem_of(declared, log, seed=seed), mode=mode)
@@ -147,7 +145,8 @@ class ReplayedObject:
     def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
         """Take the policy through the rows of a batch."""
         size = len(batch)
-        played = PlayedRows(np.full(size, -1), np.full(size, REJECTED), np.full(size, np.nan))
+        differs = np.zeros(size, np.bool_) if self._spec.name == GUARD else None
+        played = PlayedRows(np.full(size, -1), np.full(size, REJECTED), np.full(size, np.nan), differs)
         for t in np.flatnonzero(usable).tolist():
             shown = batch.rows(t).view()
             # What is the log's must stay as it is, whatever a policy does with it.
@@ -181,6 +180,8 @@ class ReplayedObject:
         else:
             self._policy.observe(decision, float(rewards[t, row if self._mode == FULL else 0]))
         played.fates[t] = LEARNER if is_learner else BASELINE
+        if played.differs is not None:
+            played.differs[t] = decision.differs
         certificate = getattr(decision, "certificate", None)
         if certificate is not None and np.isfinite(certificate.required):
             played.margins[t] = certificate.guaranteed - certificate.required
@@ -199,3 +200,85 @@ def _too_long(batch: Batch, at: int) -> AssumptionError:
         f"Feature rows must be finite and no longer than feature_bound, but in line {batch.lines[at]:,} one has length "
         f"{longest:.6g}. Declare a larger bound or rescale."
     )
+
+
+GUARD = "Guard"
+EXPLORATION = 1.0  # of the learner under a guard
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedChoice:
+    """The row that is played, who chose it, whether the sides wished for different ones, and the guard's decision."""
+
+    action: int
+    source: str
+    differs: bool
+    features: Matrix
+    decision: GuardDecision
+
+
+class GuardedLUCB:
+    """Decides as a linear policy does, over rows; the promise is the guard's, and holds whatever rewards are."""
+
+    def __init__(self, learner: LUCB, guard: Guard) -> None:
+        self._learner, self._guard = learner, guard
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "GuardedLUCB":
+        # The learner knows no more after a decision than before it; only rewards teach it.
+        return GuardedLUCB(self._learner, copy.deepcopy(self._guard, memo))
+
+    def decide(self, rows: Matrix, *, baseline: int, baseline_reward: float | None = None) -> GuardedChoice:
+        """Ask the learner for a row, and the guard which of the two to play."""
+        wished = self._learner.decide(rows)
+        self._learner.abandon(wished)
+        decision = self._guard.decide(baseline=baseline, proposal=wished.action)
+        # Where both would play the same there is no coin, and the learner has what it wished for.
+        differs = wished.action != baseline
+        is_learner = decision.source == "learner" or not differs
+        row = int(wished.action if is_learner else baseline)
+        return GuardedChoice(row, "learner" if is_learner else "baseline", differs, rows[row], decision)
+
+    def observe(self, choice: GuardedChoice, reward: float) -> None:
+        """The reward of what was played teaches both."""
+        self._guard.observe(choice.decision, reward)
+        self._learner.learn_logged(choice.features, reward)
+
+
+def guarded(
+    alpha: float, *, delta: float, ridge: float, reward_bounds: tuple[float, float], exploration: float = EXPLORATION
+) -> Spec:
+    """LUCB under a guard, for `replay` by rejection or on a full table.
+
+    Parameters
+    ----------
+    alpha : float
+        Share of the baseline's reward that may be at risk.
+    delta : float
+        Probability that the promise fails.
+    ridge : float
+        Regulariser of the learner.
+    reward_bounds : (low, high)
+        Range that no reward leaves; the lower end must not be negative.
+    exploration : float
+        The learner's, as in `Spec`, times the largest reward. The promise does not rest on it, so that it need not hold
+        at all times.
+
+    Returns
+    -------
+    Spec
+        For `replay` and `simulate`.
+
+    Examples
+    --------
+    >>> guarded(0.1, delta=0.01, ridge=1.0, reward_bounds=(0.0, 1.0)).label
+    'Guard, α = 0.1'
+    """
+    # In units of the largest reward: an action that was never tried must promise as much.
+    learner = Spec("LUCB", delta=delta, ridge=ridge, exploration=exploration * reward_bounds[1])
+
+    def make(problem: Problem) -> GuardedLUCB:
+        settings: dict[str, Any] = dict(learner.settings_in(problem))
+        guard = Guard(alpha=alpha, delta=delta, reward_bounds=reward_bounds, seed=problem.seed)
+        return GuardedLUCB(LUCB(dim=problem.dim, **settings), guard)
+
+    return Spec(make, name=GUARD, alpha=alpha)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.replay.intervals import Estimate
+from surefoot.replay.estimates import Estimate
 
 COVERED = 1e-9  # share of the largest eigenvalue below which a direction counts as never tried
 ROUNDING = 1e-12  # the same below which a direction counts as one that no row has a part in
@@ -134,7 +134,7 @@ class RidgeSums:
 
     def theta_length(self, bounds: tuple[float, float]) -> ThetaLength:
         """How long theta may be, where rewards lie in `bounds`."""
-        reach, noise = max(map(abs, bounds)), self._noise(bounds)
+        reach, noise = max(map(abs, bounds)), self.reward_variance(bounds)
         offered = np.concatenate([np.zeros((0, self.moment.size)), *self._offered])
         both = self.gram + offered.T @ offered
         values, axes = np.linalg.eigh(both)
@@ -150,7 +150,7 @@ class RidgeSums:
         norm = Estimate(value, low, high, 1 - 2 * TAIL, "normal", self.rows)
         return ThetaLength(norm, axes[:, 0], even=reach * math.sqrt(values.size) / row)
 
-    def _noise(self, bounds: tuple[float, float]) -> float:
+    def reward_variance(self, bounds: tuple[float, float]) -> float:
         """Variance of a reward around its mean; of all rewards, which is more, where rows are few."""
         width, mean = bounds[1] - bounds[0], self._reward / max(1, self.rows)
         theta, inverse = self.least_squares()
@@ -177,8 +177,8 @@ def _design(rows: Matrix) -> Matrix:
     values, axes = np.linalg.eigh(rows.T @ rows)
     covered = values > ROUNDING * values[-1]
     leverages = np.square(rows @ axes[:, covered] / np.sqrt(values[covered])).sum(axis=1)
-    found: Matrix = (rows * (leverages / leverages.sum())[:, None]).T @ rows
-    return found
+    weighted: Matrix = (rows * (leverages / leverages.sum())[:, None]).T @ rows
+    return weighted
 
 
 def _lengths(estimate: Vector, noise: Matrix, pulled: Matrix) -> tuple[float, float, float]:

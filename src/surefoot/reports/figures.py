@@ -1,21 +1,17 @@
-"""How figures look: colours for light and dark pages, the line of each policy, SVG inside a page, Plotly charts.
+"""How figures look: colours for light and dark pages, the line of each policy, SVG inside a page.
 
 A policy has its own line, marker and hatch, so that a grey print can be read; a dotted line is a floor. Solid lines
 and filled markers know the baseline's reward, dashed lines and open markers do not.
 """
 
-import importlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.errors import ConfigError
-from surefoot.reports.html_page import Html, join, tag
+from surefoot.reports.html_page import Html, tag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,13 +39,7 @@ LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (8, 2, 1, 2, 
 FLOOR: Any = (0, (1, 1.4))
 
 # Colours that depend on the background are variables of style.css; a series has one colour for each background.
-NEUTRAL = {
-    INK: "var(--ink)",
-    DARK_GREY: "var(--soft)",
-    GREY: "var(--soft)",
-    GRID: "var(--grid)",
-    PAPER: "var(--card)",
-}
+NEUTRAL = {INK: "var(--ink)", DARK_GREY: "var(--soft)", GREY: "var(--soft)", GRID: "var(--grid)", PAPER: "var(--card)"}
 SERIES = {
     "#31688e": "#7fb4dc",
     "#1f9e89": "#4fd1b5",
@@ -62,7 +52,6 @@ SERIES = {
 LEAST = 0.1  # the foot of a logarithmic axis of rounds, which has no zero
 MARKERS = "osD^v<p>h8d*"  # by alpha
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5)), "dashdot": (0, (5, 1.5, 1, 1.5))}
-HATCHES = {"": "", "/": "/////", ".": "...", "x": "xx", "\\": "\\\\\\\\\\", "-": "----", "+": "+++"}
 
 
 def series_colour(place: int) -> str:
@@ -73,34 +62,27 @@ def series_colour(place: int) -> str:
 def legend_below(ax: "Axes", figure: "Figure") -> None:
     """Move the legend beneath the axes, where it hides nothing and takes no width on a phone."""
     if (legend := ax.get_legend()) is not None:
+        labels = [text.get_text() for text in legend.get_texts()]
+        handles = [handle for handle in legend.legend_handles if handle is not None]
         legend.remove()
         # Handles long enough for the longest pattern of `LINES`, whose first dash alone would look solid.
-        figure.legend(
-            *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, handlelength=3.4
-        )
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, handlelength=3.4)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyStyle:
-    """Colours on light and on dark, line, marker (matplotlib's and Plotly's name), bar."""
+    """Colours on light and on dark, line, marker and hatch."""
 
     light: str
     dark: str
     dash: str
     marker: str
-    symbol: str
     is_filled: bool
-    fill: str
-    pattern: str
-
-    @property
-    def tones(self) -> tuple[str, str]:
-        """On a light and on a dark page."""
-        return self.light, self.dark
+    hatch: str
 
     @property
     def line(self) -> dict[str, Any]:
-        """A line over alphas in matplotlib."""
+        """A line over alphas."""
         return {
             "color": self.light,
             "ls": DASHES[self.dash],
@@ -111,34 +93,25 @@ class PolicyStyle:
         }
 
     @property
-    def page_line(self) -> dict[str, Any]:
-        """The same line in Plotly."""
-        open_ = {"symbol": f"{self.symbol}-open", "line": {"width": 2}}
-        marker = {"size": 9, **({"symbol": self.symbol} if self.is_filled else open_)}
-        return {"mode": "lines+markers", "line": {"width": 2, "dash": self.dash}, "marker": marker}
-
-    @property
     def bar(self) -> dict[str, Any]:
-        """A bar in matplotlib."""
-        return {"color": self.fill, "hatch": HATCHES[self.pattern], "edgecolor": INK, "lw": 0.6}
+        """A bar."""
+        return {"color": self.light, "hatch": self.hatch, "edgecolor": PAPER, "lw": 0.6}
 
 
 POLICY_STYLES = {
-    "LUCB": PolicyStyle(INK, "#f2f2f2", "solid", "", "circle", True, "#3b3b3b", ""),
-    "CLUCB": PolicyStyle("#1f5f8b", "#5cc4d6", "solid", "o", "circle", True, "#7ad0bb", "/"),
-    "CLUCB2": PolicyStyle("#8a6bb8", "#b79ae6", "dash", "s", "square", False, "#d5cde8", "."),
-    "CLUCB2-exact": PolicyStyle("#6e6e6e", "#b5b5b5", "dot", "h", "hexagon", False, "#ffffff", "x"),
-    "SafeLUCB": PolicyStyle("#d9731a", "#f5a25d", "dash", "^", "triangle-up", False, "#f3c9a0", "\\"),
-    "SafeLUCB, means in [0, 1]": PolicyStyle("#a3230f", "#ff8a75", "dash", "D", "diamond", False, "#e59c90", "-"),
-    "SafeLUCB, means in [0, 1], known baseline": PolicyStyle(
-        "#2c6e1f", "#8ddc7a", "solid", "*", "star", True, "#a8d69c", "+"
-    ),
+    "LUCB": PolicyStyle(INK, "#f2f2f2", "solid", "", True, ""),
+    "CLUCB": PolicyStyle("#1f5f8b", "#5cc4d6", "solid", "o", True, "/////"),
+    "CLUCB2": PolicyStyle("#8a6bb8", "#b79ae6", "dash", "s", False, "..."),
+    "CLUCB2-exact": PolicyStyle("#6e6e6e", "#b5b5b5", "dot", "h", False, "xx"),
+    "SafeLUCB": PolicyStyle("#d9731a", "#f5a25d", "dash", "^", False, "\\\\\\\\\\"),
+    "SafeLUCB, means in [0, 1]": PolicyStyle("#a3230f", "#ff8a75", "dash", "D", False, "----"),
+    "SafeLUCB, means in [0, 1], known baseline": PolicyStyle("#2c6e1f", "#8ddc7a", "solid", "*", True, "+++"),
 }
 SPARE = (
-    PolicyStyle("#00736b", "#4fd1c5", "solid", "v", "triangle-down", True, "#9ad8d2", "\\"),
-    PolicyStyle("#9c3f88", "#e79ad5", "dashdot", "P", "cross", True, "#dfb3d5", "+"),
-    PolicyStyle("#7a6a00", "#dccb4c", "dot", "X", "x", True, "#e0d78f", "-"),
-    PolicyStyle("#4a4fb5", "#a9adff", "dashdot", "p", "pentagon", False, "#c3c5ee", "x"),
+    PolicyStyle("#00736b", "#4fd1c5", "solid", "v", True, "\\\\\\\\\\"),
+    PolicyStyle("#9c3f88", "#e79ad5", "dashdot", "P", True, "+++"),
+    PolicyStyle("#7a6a00", "#dccb4c", "dot", "X", True, "----"),
+    PolicyStyle("#4a4fb5", "#a9adff", "dashdot", "p", False, "xx"),
 )
 
 
@@ -164,6 +137,7 @@ INKED = dict.fromkeys(
 SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "surefoot", **INKED}
 
 COLOURED = re.compile(r"\b(fill|stroke): (#[0-9a-f]{6})")
+FILLED = re.compile(r'\bfill="(#[0-9a-f]{6})"')  # beneath a hatch, where matplotlib writes no style
 NAMED = re.compile(r'(\bid="|href="#|url\(#)')
 # A stylesheet inside a figure would apply to the whole page; style.css says the same for pictures alone.
 DOCUMENT = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", flags=re.DOTALL)
@@ -182,6 +156,7 @@ def inline_svg(figure: "Figure", name: str, label: str, *, tones: Mapping[str, s
     svg = StringIO()
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
     text = NAMED.sub(rf"\g<1>{name}-", DOCUMENT.sub("", slim(svg.getvalue(), "inherit")))
+    text = FILLED.sub(r'style="fill: \1"', text)
     dark = {**SERIES, **(tones or {})}
     text = COLOURED.sub(lambda match: _themed(match[1], match[2], dark), text)
     start = f'<svg role="img" aria-label="{escape(label)}"'
@@ -199,37 +174,3 @@ def _themed(what: str, colour: str, dark: Mapping[str, str]) -> str:
     if colour in NEUTRAL:
         return f"{what}: {NEUTRAL[colour]}"
     return f"{what}: {colour}; {what}: light-dark({colour}, {dark[colour]})" if colour in dark else f"{what}: {colour}"
-
-
-SCRIPT = Path(__file__).with_name("plotly_charts.js")
-NO_SCRIPT = "The charts need JavaScript; every number they show at the horizon is in the tables."
-
-
-def chart_place(name: str, label: str) -> Html:
-    """Where the Plotly chart of that name is drawn; `label` says what it shows."""
-    return tag("div", class_="chart", id=name, role="img", aria_label=label)
-
-
-def chart_scripts(charts: Mapping[str, Any]) -> Html:
-    """What draws Plotly charts: their data, Plotly itself, and plotly_charts.js.
-
-    A trace names its colours on light and on dark in `meta.tones`; everything else comes from the stylesheet.
-    """
-    # "</script>" in a name would end the element, and NaN is no JSON to a browser.
-    data = json.dumps(charts, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return join(
-        (
-            tag("noscript", tag("p", NO_SCRIPT, class_="note")),
-            tag("script", Html(data), type="application/json", id="charts"),
-            tag("script", Html(_plotly())),
-            tag("script", Html(SCRIPT.read_text(encoding="utf-8"))),
-        ),
-        Html("\n"),
-    )
-
-
-def _plotly() -> str:
-    try:
-        return str(importlib.import_module("plotly.offline").get_plotlyjs())
-    except ModuleNotFoundError as error:
-        raise ConfigError("The interactive report needs plotly, but it is not installed: pip install plotly") from error

@@ -69,7 +69,6 @@ def page(
     lead: Iterable[object] = (),
     note: str | None = None,
     footer: str = "",
-    scripts: Html | None = None,
 ) -> str:
     """A whole page as text.
 
@@ -84,7 +83,6 @@ def page(
         tag("header", *header),
         tag("main", *sections),
         tag("footer", tag("p", " ".join(filter(None, (footer, FOOTER))))),
-        scripts or Html(),
     )
     document = tag("html", _head(title), tag("body", join(body, Html("\n"))), lang="en")
     return f"<!doctype html>\n{document}\n"

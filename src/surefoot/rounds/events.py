@@ -48,14 +48,13 @@ What a guard's banks hold: every round whose actions differ, in the order of the
 earlier one is settled: by its accepted rewards (all metrics, or those without a default; with a window, by its entry
 in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more rounds were decided), by `abandoned`
 (what came counts), or once `settle_after` more rounds were decided. A metric without a reward counts as its default
-where one was declared, and at its worst otherwise; of a round that was abandoned with nothing, always at its worst.
+where one was declared, and at its worst otherwise; of a round that was abandoned, always at its worst.
 
-A guard's coins come in blocks, of at most `BLOCK` rounds each. Before the first of them is drawn, the chain holds the
-SHA-256 of a secret; the secret itself once the block is over. The coin of a round, which names its block's event, is
-`surefoot.policies.coin.coin_of` the secret, the number of the round, and the decision's id (of a sealed experiment, the
-empty text). At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999, 1000 to 1999,
+A guard's coins come in blocks, of at most `BLOCK` rounds each. Before the first of them is drawn, and but for a
+process's first block some rounds earlier, the chain holds the SHA-256 of a secret; the secret itself once the block is
+over. The coin of a round, which names its block's event, is `surefoot.policies.coin.coin_of` the secret and the number
+of the round. At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999, 1000 to 1999,
 and so on, whichever lease they are decided under.
-
 In a sealed experiment a decision's id is its event's number and the commitment to its private text, which is kept
 beside the chain; every event calls it by that, and its own has no key (`surefoot.experiment.sealing`).
 
@@ -65,7 +64,7 @@ default.
 """
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -297,7 +296,7 @@ class PairRequest(Record):
     baseline, proposal: the action of today and the one that is to be let in, any JSON value but null
     unit:               whom the reward belongs to, if that is more than this visit
     prediction:         of the baseline's reward in this round; for several metrics by name
-    context:            anything the caller wants kept beside the decision; no guard looks at it
+    context:            anything the caller wants kept beside the decision; it may serve a `forecast`, and else nothing
     """
 
     baseline: Any
@@ -339,13 +338,21 @@ class PairRound(Round, kw_only=True, tag="pair"):
 
     Another visit of an open unit has no certificate: its share and coin are as they were in that round, unless the
     baseline was to be held. `coins` is the event that began the block of its coin; 0 where none was drawn, the guard
-    has a seed, or the coin fell with an earlier visit.
+    has a seed, or the coin fell with an earlier visit. `forecast` is what the experiment itself predicted of the
+    baseline's rewards, by metric, from contexts before, where the caller did not; whoever recalls the round takes it
+    from here, for contexts may be erased.
     """
 
     request: PairRequest
     share: float
     certificate: BankCertificate | None = None
     coins: int = 0
+    forecast: dict[str, float] | None = None
+
+    @property
+    def prediction(self) -> float | dict[str, float] | None:
+        """What the bets on the baseline's rewards are centred at; None where that is their mean."""
+        return self.forecast if self.request.prediction is None else self.request.prediction
 
     @property
     def action(self) -> Any:
@@ -442,12 +449,15 @@ class Mode(Record):
     """The experiment's mode from now on, why it was changed, and by whom.
 
     shared: in the chain of a shard, the number of the event where the shards meet that says so; 0 while that is to come
+    lost:   of a chain that was restored from an older copy, how many events are known to be lost; a guard's banks pay
+            for as many rounds at their worst
     """
 
     mode: ModeName
     reason: str = ""
     by: str = ""
     shared: int | None = None
+    lost: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Acknowledged(Record):
@@ -551,7 +561,8 @@ class HandIn(Record):
     """What a shard did under a lease.
 
     token:   of the journal that it is from
-    rewards: those that came since the last hand-in, by the number of their round; None where it was abandoned
+    rewards: those that came since the last hand-in, by the number of their round; None where it was abandoned, or of a
+             metric that had not come then
     through: every round that it decided before this moment is among those handed in
     alarm:   kind and text of an alarm of the shard
     leaves:  it takes no other lease
@@ -561,7 +572,7 @@ class HandIn(Record):
     shard: str
     token: str
     lease: int
-    rewards: list[tuple[int, dict[str, float] | None]]
+    rewards: list[tuple[int, dict[str, float | None] | None]]
     through: float
     alarm: tuple[str, str] | None = None
     leaves: bool = False

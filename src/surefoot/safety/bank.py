@@ -17,5 +17,6 @@ def check_bank(bank: Bank) -> None:
     """Raise where a saved bank cannot be one: the core trusts these numbers."""
     if not all(map(math.isfinite, bank.save().tolist())) or min(bank.owed, bank.entered, bank.coins) < 0.0:
         raise StateError("`banks` must hold finite numbers, and owe nothing below 0, but do not.")
-    if min(bank.learner.count, bank.baseline.count) < 1.0:
+    sides = bank.learner, bank.baseline
+    if min(min(side.count, side.rewards) for side in sides) < 1.0:
         raise StateError("`banks` must have counted at least one reward of each side, but have not.")

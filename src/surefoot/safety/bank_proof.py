@@ -13,8 +13,7 @@ from surefoot.errors import ProofError
 from surefoot.safety.bank import RATE_GRID
 from surefoot.values import Value
 
-# Rounding of the check is then far below what the bank has given away.
-DIGITS = 60
+DIGITS = 30  # behind the point: rounding of the check is then far below what the bank has given away
 
 
 class BankProof(Value, frozen=True):
@@ -174,7 +173,9 @@ def _is_paid(bank: BankProof) -> bool:
 def _check_bound(bank: BankProof) -> None:
     """L follows if the mixture of wealths at S = L already reaches its limit, rates/delta."""
     with localcontext() as context:
-        context.prec = DIGITS
+        # However large the numbers are that cancel: they are a prover's choice.
+        largest = max(map(abs, (1.0, RATE_GRID[0] * bank.bound, *bank.log_wealth)))
+        context.prec = DIGITS + math.ceil(math.log10(largest))
         bound, limit = Decimal(bank.bound), len(RATE_GRID) / Decimal(bank.delta)
         parts = (
             (Decimal(wealth) - Decimal(rate) * bound).exp()

@@ -50,10 +50,13 @@ def check(proof: Any, *, question: Any = None, facts: Sequence[Fact] | None = No
     Traceback (most recent call last):
     surefoot.errors.ProofError: The pieces must add up to the question exactly: ...
     """
-    asked = proof
-    proof = getattr(getattr(asked, "certificate", asked), "proof", asked)
+    argument = proof
+    proof = getattr(getattr(argument, "certificate", argument), "proof", argument)
     if not isinstance(proof, Proof | GuardProof):
-        raise ProofError(f"`proof` must be a proof, or a decision that carries one, but got {asked!r:.80}.")
+        # An experiment's answer: its proof is what the journal holds of it.
+        is_answer = hasattr(argument, "decision_id")
+        advice = " An experiment keeps its proofs in the journal: check them by `surefoot audit`." if is_answer else ""
+        raise ProofError(f"`proof` must be a proof, or a decision that carries one, but got {argument!r:.80}.{advice}")
     if isinstance(proof, GuardProof):
         if question is not None or facts is not None:
             raise ProofError(
@@ -130,12 +133,12 @@ def _grants(known: Any, fact: Any) -> bool:
 def _whole(numbers: Any, size: int = 1) -> list[int]:
     """So many floats in units of 2^-2148; a number that is not exactly a float is refused."""
     try:
-        given, floats = np.asarray(numbers), np.asarray(numbers, dtype=np.float64)
+        original, floats = np.asarray(numbers), np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ProofError(f"Every number of a proof must be a float, but one is not: {error}.") from None
     if floats.shape != (size,) or not np.isfinite(floats).all():
         raise ProofError(f"This proof needs {size} finite numbers here, but got {floats}.")
     # A large int or a longdouble may lie between two floats: what is checked must be what was claimed.
-    if given.dtype != np.float64 and floats.tolist() != given.tolist():
+    if original.dtype != np.float64 and floats.tolist() != original.tolist():
         raise ProofError("Every number of a proof must be a float, but one would have to be rounded to be one.")
     return [top * ((1 << 2 * UNIT) // bottom) for top, bottom in map(float.as_integer_ratio, floats.tolist())]

@@ -183,12 +183,12 @@ def _own_fields(constraint: Any) -> list[str]:
     return [field.name for field in fields(constraint)]
 
 
-def read_constraint(given: Constraint | Mapping[str, Any] | str) -> Constraint:
+def read_constraint(constraint: Constraint | Mapping[str, Any] | str) -> Constraint:
     """A constraint from itself, its name, or its plain data.
 
     Parameters
     ----------
-    given : Constraint, mapping or str
+    constraint : Constraint, mapping or str
         The constraint, its `plain` data, or the name of one without settings.
 
     Returns
@@ -206,9 +206,9 @@ def read_constraint(given: Constraint | Mapping[str, Any] | str) -> Constraint:
     >>> read_constraint({"name": "checkpoints", "every": 100})
     Checkpoints(every=100)
     """
-    if isinstance(given, Constraint):
-        return given
-    data = {"name": given} if isinstance(given, str) else dict(given)
+    if isinstance(constraint, Constraint):
+        return constraint
+    data = {"name": constraint} if isinstance(constraint, str) else dict(constraint)
     name = data.pop("name", None)
     if name not in Constraint.known:
         raise ConfigError(f"`constraint` must be one of {', '.join(Constraint.known)}, but got {name!r}.")

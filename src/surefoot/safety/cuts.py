@@ -62,15 +62,15 @@ def _tangent(known: Ellipsoid, theta: Vector) -> Cut | None:
 
 
 def _own(known: Any, theta: Vector) -> Cut | None:
-    given = known.separate(theta.copy())
-    if given is None:
+    returned = known.separate(theta.copy())
+    if returned is None:
         return None
-    direction = np.asarray(given, dtype=np.float64)
+    direction = np.asarray(returned, dtype=np.float64)
     length = float(np.linalg.norm(direction))
     if direction.shape != theta.shape or not math.isfinite(length) or length == 0.0:
         raise InputError(
             f"`separate` of the {known.name} must return {theta.size} finite numbers that are not all 0, or None, but "
-            f"returned {given!r:.80}."
+            f"returned {returned!r:.80}."
         )
     normal = direction / length
     level = float(known.lower(normal))

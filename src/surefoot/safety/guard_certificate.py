@@ -84,9 +84,10 @@ def explain_share(
         return without_share(allowed, binds, is_same=is_same)
     above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
     chosen = "" if source is None else f", and the coin chose the {source}"
+    limit = "any is safe" if allowed >= 1.0 else f"{binds!r} allows {allowed:.3g}"
     return (
-        f"The proposal had a share of {share:.3g} of the {allowed:.3g} that {binds!r} allows{chosen}: at worst this "
-        f"round leaves us {above} the floor; {CONDITION}."
+        f"The proposal had a share of {share:.3g}, where {limit}{chosen}: at worst this round leaves us {above} the "
+        f"floor; {CONDITION}."
     )
 
 
@@ -96,7 +97,7 @@ def without_share(allowed: float, binds: str, *, is_same: bool) -> str:
         return "Played the baseline, which is what was proposed: there is nothing to decide."
     if allowed <= 0.0:
         return f"Played the baseline: {binds!r} allows no share yet."
-    return f"Played the baseline: the proposal was given no share of the {allowed:.3g} that {binds!r} allows."
+    return f"Played the baseline: the proposal got no share, though {binds!r} allows {allowed:.3g}."
 
 
 def certified(
@@ -117,24 +118,24 @@ def certified(
 
 def _prove(names: tuple[str, ...], metrics: Sequence[MetricSettings], snapshot: bytes, share: float) -> GuardProof:
     each = zip(names, metrics, read_banks(snapshot), strict=True)
-    return GuardProof(tuple(_bank_proof(name, told, bank, share) for name, told, bank in each))
+    return GuardProof(tuple(_bank_proof(name, settings, bank, share) for name, settings, bank in each))
 
 
-def _bank_proof(name: str, told: MetricSettings, bank: Bank, share: float) -> BankProof:
+def _bank_proof(name: str, settings: MetricSettings, bank: Bank, share: float) -> BankProof:
     return BankProof(
         metric=name,
-        sign=told.sign,
-        alpha=told.alpha,
-        low=told.low,
-        most=told.most_baseline,
+        sign=settings.sign,
+        alpha=settings.alpha,
+        low=settings.low,
+        most=settings.most_baseline,
         # What this metric may spend of delta, halves included: an event is ln(rates/delta).
-        delta=RATES * exp(-told.event),
-        is_played=told.is_played,
+        delta=RATES * exp(-settings.event),
+        is_played=settings.is_played,
         share=share,
         log_wealth=tuple(bank.wealth),
         bound=bank.bound,
         owed=bank.owed,
-        reserve=told.reserve,
-        carried=bank.played if told.is_played else bank.carried,
-        coins=coin_luck(told, bank.coins) if told.is_played else 0.0,
+        reserve=settings.reserve,
+        carried=bank.played if settings.is_played else bank.carried,
+        coins=coin_luck(settings, bank.coins) if settings.is_played else 0.0,
     )

@@ -15,6 +15,7 @@ from surefoot.values import Value
 LIKELIHOOD = "likelihood of the rewards"
 EDGE = Decimal.from_float(1e-6)  # the core's float; below it -ln x is continued by its parabola
 DIGITS = 60
+FAR = Decimal(10**9)  # in lengths of theta: no honest point lies there, and digits would run out
 
 
 class Tangent(Linear, frozen=True):
@@ -52,6 +53,8 @@ class Likelihood(Value, frozen=True):
         A mean in units of the bounds is scale (<theta, x> - low).
     constant, linear, square : float and arrays
         Parabolas below the losses of rows for which there was no room.
+    square_error : float
+        By how much `square` may be wrong for rounding, as a norm.
     theta_bound : float
         Bound on the length of theta, for rounding alone.
     """
@@ -65,6 +68,7 @@ class Likelihood(Value, frozen=True):
     constant: float
     linear: Vector
     square: Matrix
+    square_error: float
     theta_bound: float
     name = LIKELIHOOD
 
@@ -103,9 +107,14 @@ class Likelihood(Value, frozen=True):
             return False
         with localcontext() as context:
             context.prec = DIGITS
-            normal, level = self._touched([Decimal(float(one)) for one in claim.point])
+            point, bound = [Decimal(float(one)) for one in claim.point], Decimal(self.theta_bound)
+            if (length := sum((one * one for one in point), Decimal(0)).sqrt()) > FAR * bound:
+                return False
+            normal, level = self._touched(point)
             missed = sum(((a - Decimal(float(b))) ** 2 for a, b in zip(normal, claim.normal, strict=True)), Decimal(0))
-            return Decimal(claim.level) <= level - Decimal(self.theta_bound) * missed.sqrt()
+            # Along a direction that the parabolas hardly bend in, rounding bends them the other way.
+            bent = Decimal(self.square_error) * length * (length + bound)
+            return Decimal(claim.level) <= level - bound * missed.sqrt() - bent
 
     def _touched(self, point: list[Decimal]) -> tuple[list[Decimal], Decimal]:
         low, scale = Decimal(self.low), Decimal(self.scale)

@@ -27,14 +27,11 @@ class Metric(Value, frozen=True, eq=True):
     alpha : float
         The share at risk.
     baseline_ceiling : float or None
-        The most that the baseline earns on average; `high` where it is not known.
+        The most that the baseline earns on average in any round, whatever is known when it is decided; None for `high`.
     default : float or None
         What is booked for a reward that lacks this metric; None books it at its worst.
     reserve : float
         What may be lost in addition, in all.
-    ceiling_given_context : bool
-        Whether `baseline_ceiling` holds of the mean given all that predictions know, such as a visitor's context, and
-        not only on average over visitors. Without it `decide` takes no prediction of this metric.
 
     Examples
     --------
@@ -50,7 +47,6 @@ class Metric(Value, frozen=True, eq=True):
     baseline_ceiling: float | None = None
     default: float | None = None
     reserve: float = 0.0
-    ceiling_given_context: bool = False
 
     def plain(self) -> dict[str, Any]:
         """Plain data from which `read_metric` makes the same."""
@@ -95,7 +91,6 @@ def floor(
     baseline_ceiling: float | None = None,
     default: float | None = None,
     reserve: float = 0.0,
-    ceiling_given_context: bool = False,
 ) -> Metric:
     """A metric of which at least (1 - alpha) of the baseline's is promised: quality, clicks, revenue.
 
@@ -106,14 +101,12 @@ def floor(
     alpha : float
         The share of the baseline's reward that you accept losing.
     baseline_ceiling : float, optional
-        The most that the baseline earns on average in any round, if that is less than `high`.
+        The most that the baseline earns on average in any round, whatever is known when it is decided: its context, the
+        proposal, a prediction. An average over visitors is not enough. By default `high`.
     default : float, optional
         What is booked for a reward that lacks this metric; by default the worst.
     reserve : float
         What you accept losing in addition, in all.
-    ceiling_given_context : bool
-        Whether `baseline_ceiling` holds of the mean given all that predictions know, such as a visitor's context, and
-        not only on average over visitors. Without it `decide` takes no prediction of this metric.
 
     Returns
     -------
@@ -130,7 +123,7 @@ def floor(
     >>> floor(0, 1, alpha=0.02).kind
     'floor'
     """
-    return _checked("floor", low, high, alpha, baseline_ceiling, default, reserve, ceiling_given_context)
+    return _checked("floor", low, high, alpha, baseline_ceiling, default, reserve)
 
 
 def ceiling(low: float, high: float, *, alpha: float, default: float | None = None, reserve: float = 0.0) -> Metric:
@@ -165,25 +158,25 @@ def ceiling(low: float, high: float, *, alpha: float, default: float | None = No
     return _checked("ceiling", low, high, alpha, None, default, reserve)
 
 
-def read_metric(name: str, given: Any) -> Metric:
+def read_metric(name: str, metric: Any) -> Metric:
     """A metric as it was given: one made by `floor` or `ceiling`, or its plain data."""
-    if isinstance(given, Metric):
-        return given
+    if isinstance(metric, Metric):
+        return metric
     try:
-        told = dict(given)
-        kind = told.pop("kind")
+        fields = dict(metric)
+        kind = fields.pop("kind")
     except (TypeError, ValueError, KeyError):
         raise ConfigError(
-            f"The metric {name!r} must be a `floor(low, high, alpha=...)` or a `ceiling(...)`, but got {given!r:.80}."
+            f"The metric {name!r} must be a `floor(low, high, alpha=...)` or a `ceiling(...)`, but got {metric!r:.80}."
         ) from None
-    unknown = set(told) - set(Metric.__struct_fields__)
-    if kind not in KINDS or unknown or not {"low", "high", "alpha"} <= set(told):
+    unknown = set(fields) - set(Metric.__struct_fields__)
+    if kind not in KINDS or unknown or not {"low", "high", "alpha"} <= set(fields):
         raise ConfigError(
-            f"The metric {name!r} must have kind 'floor' or 'ceiling', low, high and alpha, but got {given!r:.120}."
+            f"The metric {name!r} must have kind 'floor' or 'ceiling', low, high and alpha, but got {metric!r:.120}."
         )
     return _checked(
-        kind, told["low"], told["high"], told["alpha"], told.get("baseline_ceiling"), told.get("default"),
-        told.get("reserve", 0.0), told.get("ceiling_given_context", False),
+        kind, fields["low"], fields["high"], fields["alpha"], fields.get("baseline_ceiling"), fields.get("default"),
+        fields.get("reserve", 0.0),
     )  # fmt: skip
 
 
@@ -195,7 +188,6 @@ def _checked(
     baseline_ceiling: float | None,
     default: float | None,
     reserve: float,
-    ceiling_given_context: bool = False,
 ) -> Metric:
     least = nonnegative("low", low, hint="A share of the baseline's reward has a meaning only for rewards >= 0.")
     most = nonnegative("high", high, hint="high is the most that a single reward can be.")
@@ -213,9 +205,7 @@ def _checked(
             raise ConfigError(f"`low <= {name} <= high` must hold, but got {value!r} for ({least:g}, {most:g}).")
     if kind == "ceiling" and baseline_ceiling is not None:
         raise ConfigError(f"`baseline_ceiling` belongs to a floor, but got {baseline_ceiling!r} for a ceiling.")
-    if ceiling_given_context and baseline_ceiling is None:
-        raise ConfigError("`ceiling_given_context` says of which mean `baseline_ceiling` holds, but none was declared.")
     return Metric(
         kind, least, most, float(alpha), None if baseline_ceiling is None else float(baseline_ceiling),
-        None if default is None else float(default), float(reserve), bool(ceiling_given_context),
+        None if default is None else float(default), float(reserve),
     )  # fmt: skip

@@ -84,12 +84,12 @@ def prove(
     if not q.any():
         return best
     if method == "exact":
-        found = _exact(q, sets, linear, cutting)
+        proof = _exact(q, sets, linear, cutting)
     elif method == "ascent":
-        found = _ascent(q, sets, linear, cutting, budget, start)
+        proof = _ascent(q, sets, linear, cutting, budget, start)
     else:
         raise InputError(f"`method` must be 'ascent' or 'exact', but got {method!r}.")
-    return max(best, found, key=lambda proof: proof.value)
+    return max(best, proof, key=lambda proof: proof.value)
 
 
 def _ascent(
@@ -109,13 +109,13 @@ def _ascent(
     for _ in range(CUTS + 2 * q.size if others else 1):
         normals, levels = np.array([cut.normal for cut in half_spaces]), np.array([cut.level for cut in half_spaces])
         room = 2 * q.size + 40
-        found = search(center, whitener, radius, bound, q, normals, levels, start=work[:room], room=room, budget=budget)
-        if found.is_refuted:
+        step = search(center, whitener, radius, bound, q, normals, levels, start=work[:room], room=room, budget=budget)
+        if step.is_refuted:
             raise ProofError(
                 "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
             )
-        work = found.facts
-        cuts = [cut for known in others if (cut := cut_at(known, found.theta))]
+        work = step.facts
+        cuts = [cut for known in others if (cut := cut_at(known, step.theta))]
         if not cuts:
             break
         half_spaces += cuts
@@ -201,20 +201,20 @@ def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear], own: S
     factors = [_factor(known, q.size) for known in sets]
     flat = [Cut(fact, fact.normal, fact.level) for fact in linear]
     for _ in range(CUTS + 2 * q.size):
-        found = minimise(q / scale, factors, centers, [cut.normal for cut in flat], [cut.level for cut in flat])
-        if found.is_empty:
+        solution = minimise(q / scale, factors, centers, [cut.normal for cut in flat], [cut.level for cut in flat])
+        if solution.is_empty:
             raise ProofError(
                 "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
             )
-        if not all(np.isfinite(part).all() for part in (found.theta, *found.pieces, found.weights)):
-            raise SolverError(f"The solver must give finite multipliers, but it ended with {found.status}.")
-        cuts = [cut for known in own if (cut := cut_at(known, found.theta))]
+        if not all(np.isfinite(part).all() for part in (solution.theta, *solution.pieces, solution.weights)):
+            raise SolverError(f"The solver must give finite multipliers, but it ended with {solution.status}.")
+        cuts = [cut for known in own if (cut := cut_at(known, solution.theta))]
         if not cuts:
             break
         flat += cuts
-    of_sets: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, found.pieces, strict=True)]
+    of_sets: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, solution.pieces, strict=True)]
     # The solver's weights are negative up to its tolerance, a proof's never; cuts of the last pass have none.
-    weights = scale * np.maximum(found.weights, 0.0)
+    weights = scale * np.maximum(solution.weights, 0.0)
     parts = [(cut.owner, weight * cut.normal) for cut, weight in zip(flat, weights, strict=False) if weight > 0]
     missing = q - np.sum([piece for _, piece in (*of_sets, *parts)], axis=0)
     of_sets[0] = (of_sets[0][0], of_sets[0][1] + missing)

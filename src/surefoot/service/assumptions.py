@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from surefoot.policies.by_name import is_guard
+from surefoot.experiment.kinds import kind_of
 from surefoot.policies.guard_settings import REWARD
 from surefoot.rounds.events import Created
 from surefoot.safety.constraints import Constraint, Cumulative
@@ -54,7 +54,7 @@ PROMISES = {
 def assumptions_of(created: Created) -> list[Assumption]:
     """What was declared, in words."""
     settings = created.settings
-    if is_guard(created.policy):
+    if kind_of(created).draws:
         return [*_guard_assumptions(settings), *_times(created)]
     found = [
         Assumption(name, settings[name], text)
@@ -130,8 +130,7 @@ def _metric_assumptions(name: str, metric: dict[str, Any]) -> list[Assumption]:
         Assumption(f"{name}.bounds", bounds, text),
     ]
     if metric.get("baseline_ceiling") is not None:
-        of = ", given the context of each round" if metric.get("ceiling_given_context") else ""
-        text = f"The baseline's mean of {name!r} is never higher than this{of}."
+        text = f"The baseline's mean of {name!r} is never higher than this, whatever is known of a round."
         found.append(Assumption(f"{name}.baseline_ceiling", metric["baseline_ceiling"], text))
     if metric.get("reserve"):
         text = f"What may be spent of {name!r} in addition to alpha, in all."

@@ -8,8 +8,10 @@ from typing import Any
 from litestar import Request
 
 from surefoot.errors import SurefootError
+from surefoot.service.jwt_issuer import JwtIssuer, refusal
 from surefoot.service.problems import ProblemError
-from surefoot.service.tokens import ROLES, Role, Token
+from surefoot.service.settings import Settings
+from surefoot.service.tokens import ROLES, Role, Token, TokenFile
 
 KEY = "surefoot.visit"
 ABOUT_ALL = (["metrics"], ["v1", "head"])  # paths that tell of every experiment
@@ -23,7 +25,7 @@ class RequestScope:
     by:          whom events name: the token's owner, with its id
     experiments: the only ones that it may be used for; None for all
     notes:       what the log line says besides, such as the decision's id
-    find:        looks the presented token up again; None where the server has no tokens
+    find:        looks the presented token up again; None where nobody is asked for one
     waits_for:   the decision that it waits for, which nobody needs once the caller has hung up
     """
 
@@ -33,7 +35,7 @@ class RequestScope:
     by: str = ""
     experiments: frozenset[str] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    find: Callable[[], Token | None] | None = None
+    find: Callable[[], Token] | None = None
     waits_for: Future[Any] | None = None
 
     def admit(self, token: Token) -> None:
@@ -46,10 +48,7 @@ class RequestScope:
         if self.find is None:
             return True
         try:
-            token = self.find()
-            if token is None:
-                return False
-            self.admit(token)
+            self.admit(self.find())
             self.check_role(role)
             self.check_path(path)
         except (ProblemError, SurefootError):
@@ -74,6 +73,29 @@ class RequestScope:
         is_other = parts[:2] == ["v1", "experiments"] and len(parts) > 2 and parts[2] not in self.experiments
         if is_other or parts in ABOUT_ALL:
             raise ProblemError("not-allowed", f"This token is for {', '.join(sorted(self.experiments))} alone.")
+
+
+class LogIns:
+    """Whoever presents something: a token of the file, or a log-in of the company's own issuer."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.tokens = None if settings.tokens is None else TokenFile(settings.tokens)
+        self.issuer = None if settings.oidc is None else JwtIssuer(settings.oidc)
+
+    def find(self, presented: str | None) -> Token:
+        """What was presented, as a token; a `ProblemError` says why there is none."""
+        if self.issuer is not None:
+            self.issuer.refresh()
+            if presented is not None and presented.count(".") == 2:
+                return self.issuer.find(presented)
+        if presented is None:
+            raise refusal("")
+        token = None if self.tokens is None else self.tokens.find(presented)
+        if token is not None:
+            return token
+        if self.tokens is not None and self.tokens.error is not None:  # it may be a new one
+            raise ProblemError("tokens-unreadable")
+        raise refusal("The token is not known here, was revoked, or has expired.")
 
 
 OPEN = frozenset(ROLES)

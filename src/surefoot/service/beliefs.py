@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from surefoot.policies.arm_policy import SEEN, ArmPolicy, mean_of
-from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.policy import Policy
 
 
 class Belief(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Beliefs(msgspec.Struct, frozen=True):
 NO_BELIEFS = Beliefs("none", None, 0, [])
 
 
-def beliefs_of(policy: BasePolicy) -> Beliefs:
+def beliefs_of(policy: Policy) -> Beliefs:
     """What a policy believes."""
     if isinstance(policy, LinearPolicy):
         return _coordinates(policy)

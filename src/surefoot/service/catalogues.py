@@ -10,12 +10,14 @@ import numpy as np
 
 import surefoot
 from surefoot.errors import InputError
+from surefoot.experiment.kinds import NUMBER_BYTES
 from surefoot.journal import canonical
 from surefoot.service import requests
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.settings import Limits
 
+MOST_AT_ONCE = 20_000  # numbers of a decision's rows that are made in the event loop
 MOST_CATALOGUES = 64  # kept in memory; others are read from the journal again
 
 
@@ -24,7 +26,7 @@ class RegisteredCatalogue:
 
     def __init__(self, catalogue: requests.Catalogue) -> None:
         self.names = [action.id for action in catalogue.actions]
-        rows = rows_of(catalogue.actions)
+        rows = rows_of([action.features for action in catalogue.actions])
         if rows is None:
             raise InputError("`features` must be given for every action of a catalogue.")
         self.rows = surefoot.Catalogue(rows)
@@ -63,6 +65,7 @@ class Catalogues:
         if known.dim > most:
             rule = f"at most {most} features are taken, but this map makes {known.dim}"
             raise ProblemError("invalid", f"In `feature_map`, {rule}.", [Fault("feature_map.context_dim", rule)])
+        refuse_bytes(known.size, self._registry.settings.limits)
         data = canonical(catalogue)
         digest = await self._registry.run(
             self._registry.journal.transact, opened.name, lambda transaction: transaction.attach(data)
@@ -84,6 +87,36 @@ class Catalogues:
         except msgspec.MsgspecError:  # another kind of attachment, or none
             raise ProblemError("unknown-catalogue") from None
 
+    async def arguments(self, opened: OpenExperiment, request: requests.Decide) -> dict[str, Any]:
+        """The arguments of `Experiment.decide` for what was sent, with the rows of `actions` or of a catalogue."""
+        arguments, is_configured = request.arguments(), opened.experiment.configuration is not None
+        if not opened.takes_rows:
+            return arguments
+        actions, digest = arguments.pop("actions", None), arguments.pop("catalogue", None)
+        context = arguments.pop("context_features", None)
+        known = None if digest is None else await self.find(opened, digest)
+        if actions is not None and known is None:
+            if context is not None:
+                raise InputError("`context_features` must come with a `catalogue` that has a feature map.")
+            rows = [action.features for action in actions]
+            refuse_size(rows, self._registry.settings.limits)
+            arguments["actions"], features = [action.id for action in actions], rows_of(rows)
+        elif known is not None and actions is None:
+            refuse_bytes(known.size, self._registry.settings.limits)
+            # Rows that take long to make would keep every other caller waiting.
+            is_large = known.size > MOST_AT_ONCE
+            features = await self._registry.run(known.features, context) if is_large else known.features(context)
+            arguments["actions"] = known.names
+        elif is_configured and known is None:
+            features = None
+        else:
+            raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
+        if features is not None:
+            arguments["features"] = features
+        if features is not None or not is_configured:  # a configuration makes the rows of the context
+            arguments.setdefault("baseline", 0)
+        return arguments
+
     def _remember(self, name: str, digest: str, known: RegisteredCatalogue) -> RegisteredCatalogue:
         self._known[name, digest] = known
         while len(self._known) > MOST_CATALOGUES:
@@ -91,58 +124,42 @@ class Catalogues:
         return known
 
 
-def arguments_of(
-    arguments: dict[str, Any], known: RegisteredCatalogue | None, limits: Limits, *, is_configured: bool = False
-) -> dict[str, Any]:
-    """The arguments of `Experiment.decide` for what was sent: the rows of `actions`, or of a catalogue."""
-    actions: list[requests.Action] | None = arguments.pop("actions", None)
-    context = arguments.pop("context_features", None)
-    if known is not None and actions is None:
-        arguments["features"], arguments["actions"] = known.features(context), known.names
-    elif actions is not None and known is None:
-        if context is not None:
-            raise InputError("`context_features` must come with a `catalogue` that has a feature map.")
-        refuse_size(actions, limits)
-        arguments["actions"] = [action.id for action in actions]
-        rows = rows_of(actions)
-        if rows is None and is_configured:  # made of the context
-            return arguments
-        if rows is not None:
-            arguments["features"] = rows
-    elif is_configured and known is None:
-        return arguments
+def rows_of(rows: Sequence[list[float] | None]) -> Any:
+    """One array of the features of actions; None where no action has any."""
+    if rows[0] is None and rows.count(None) == len(rows):
+        return None
+    if None not in rows:
+        lengths = list(map(len, rows))  # type: ignore[arg-type]
+        if lengths.count(lengths[0]) == len(lengths):
+            # Flat first: NumPy takes longer to find out how lists are nested than to read them.
+            flat = chain.from_iterable(rows)  # type: ignore[arg-type]
+            return np.fromiter(flat, np.float64, len(rows) * lengths[0]).reshape(len(rows), lengths[0])
+    rule = "every action must have features, or none"
+    first = rows[0]
+    if first is not None:
+        rule = f"every action must have as many features as the first, {len(first)}"
+        index = next(at for at, row in enumerate(rows) if row is None or len(row) != len(first))
     else:
-        raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
-    arguments.setdefault("baseline", 0)
-    return arguments
-
-
-def rows_of(actions: Sequence[requests.Action]) -> Any:
-    """One row per action; None where no action has features."""
-    rows: list[Any] = [action.features for action in actions]
-    lengths = [None if row is None else len(row) for row in rows]
-    first = lengths[0] if lengths else None
-    if lengths.count(first) == len(lengths):
-        if first is None:
-            return None
-        # Flat first: NumPy takes longer to find out how lists are nested than to read them.
-        return np.fromiter(chain.from_iterable(rows), np.float64, first * len(rows)).reshape(len(rows), first)
-    index = next(at for at, length in enumerate(lengths) if length is None or length != first)
-    rule = f"every action must have as many features as the first, {first}"
-    if first is None:
-        rule = "every action must have features, or none"
+        index = next(at for at, row in enumerate(rows) if row is not None)
     raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
 
 
-def refuse_size(actions: Sequence[requests.Action], limits: Limits) -> None:
+def refuse_size(rows: Sequence[list[float] | None], limits: Limits) -> None:
     """Refuse more actions or dimensions than the server's limits allow."""
-    if len(actions) > limits.actions:
-        rule = f"at most {limits.actions} actions are taken, but got {len(actions)}"
+    if len(rows) > limits.actions:
+        rule = f"at most {limits.actions} actions are taken, but got {len(rows)}"
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions", rule)])
-    longest = max([len(action.features or ()) for action in actions])
+    longest = max(map(len, filter(None, rows)), default=0)
     if longest > limits.dimensions:
         rule = f"at most {limits.dimensions} features are taken, but got {longest}"
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions[].features", rule)])
+
+
+def refuse_bytes(numbers: int, limits: Limits) -> None:
+    """Refuse rows that nobody sent, and that would take more room in the journal than what may be sent."""
+    if NUMBER_BYTES * numbers > limits.body_bytes:
+        rule = f"rows that are made of a context have at most {limits.body_bytes // NUMBER_BYTES} numbers in all"
+        raise ProblemError("invalid", f"{rule.capitalize()}, but these have {numbers}.", [Fault("catalogue", rule)])
 
 
 def refuse_names(actions: Sequence[requests.Action]) -> None:

@@ -59,6 +59,14 @@ def _created(record: events.Created) -> str:
     return f"Forked from {record.origin.experiment}, with {record.origin.rounds:,} of its rounds{right}."
 
 
+def _mode(record: events.Mode) -> str:
+    return (
+        f"Restored, {record.lost:,} events lost; mode {record.mode}."
+        if record.lost
+        else f"Mode changed to {record.mode}."
+    )
+
+
 def _corrected(record: events.Corrected) -> str:
     values = [
         f"{float(value):g}" if name == events.METRIC else f"{name} {float(value):g}"
@@ -70,7 +78,7 @@ def _corrected(record: events.Corrected) -> str:
 # How many are shown at most, what they hold, and in which words.
 KINDS: dict[str, tuple[int, type[Any], Callable[[Any], str]]] = {
     events.CREATED: (1, events.Created, _created),
-    events.MODE: (100, events.Mode, lambda record: f"Mode changed to {record.mode}."),
+    events.MODE: (100, events.Mode, _mode),
     events.ACKNOWLEDGED: (100, events.Acknowledged, lambda record: f"Alarm answered: {record.response}."),
     events.ERASED: (100, events.Erased, lambda record: f"Private texts erased: {len(record.events):,}."),
     events.CORRECTED: (100, events.Corrected, _corrected),

@@ -13,17 +13,19 @@ from typing import Any
 
 from surefoot.errors import ConfigError
 from surefoot.service.app import create_app
-from surefoot.service.demo_visitors import HOST, Visitors
+from surefoot.service.demo_shop import SHOP
+from surefoot.service.demo_visitors import HOST, Visitors, World
 from surefoot.service.logs import configure
 from surefoot.service.server import Server, config_of
 from surefoot.service.settings import Settings
 
 
 def run(
+    world: World = SHOP,
     *,
     port: int = 0,
     seconds: float | None = None,
-    rate: float = 25.0,
+    rate: float | None = None,
     seed: int = 1,
     say: Callable[[str], None] = print,
 ) -> None:
@@ -31,14 +33,14 @@ def run(
 
     It listens on the loopback address only, and connects to nothing else.
     """
-    if not 0 < rate < math.inf:
+    if rate is not None and not 0 < rate < math.inf:
         raise ConfigError(f"`rate > 0` must hold, but got {rate}; it is visitors a second.")
     if seconds is not None and not 0 < seconds < threading.TIMEOUT_MAX:
         raise ConfigError(f"`seconds > 0` must hold, but got {seconds}; without it the demo ends at Ctrl-C.")
     with tempfile.TemporaryDirectory(prefix="surefoot-demo-") as folder, _listening(port) as listener:
         # Bound before the server runs, so that visitors know the port where 0 was asked for.
         port = listener.getsockname()[1]
-        visitors = Visitors(port, rate=rate, seed=seed, say=say)
+        visitors = Visitors(world, port, rate=rate, seed=seed, say=say)
         settings = Settings(database=str(Path(folder) / "demo.journal"), host=HOST, port=port, log="warning")
         with _ending(seconds) as begin:
             visitors.start(on_open=begin, on_end=_interrupt)
@@ -55,12 +57,12 @@ def _serve(settings: Settings, listener: socket.socket, visitors: Visitors) -> N
     configure(settings.log)
     service = create_app(settings)
 
-    class Shop(Server):
+    class DemoServer(Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             visitors.stop()  # before the doors close
             super().handle_exit(sig, frame)
 
-    Shop(config_of(settings, service), service).run(sockets=[listener])
+    DemoServer(config_of(settings, service), service).run(sockets=[listener])
 
 
 @contextmanager

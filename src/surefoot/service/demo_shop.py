@@ -7,12 +7,15 @@ A visitor is new (-1) or returning (+1), and clicks on what is shown with the pr
 so the features of an action are a one for its mean and the visitor for its slope: dim = 2 * actions.
 """
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from surefoot.arrays import Matrix
+from surefoot.service.demo_visitors import World
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,15 @@ class Choice:
         rows = self.rows(visitor).tolist()
         actions = [{"id": name, "features": row} for name, row in zip(self.actions, rows, strict=True)]
         return {"actions": actions, "context": {"visitor": "new" if visitor < 0 else "returning"}}
+
+    def reward(self, answer: Mapping[str, Any], visitor: int, random: np.random.Generator) -> float | None:
+        """1 for a click. Only clicks are reported: if none comes, the window closes and 0 is learned."""
+        return 1.0 if random.random() < self.chance(answer["action"], visitor=visitor) else None
+
+    def progress(self, status: Mapping[str, Any]) -> str:
+        """The learner's part, and the margin."""
+        margin = "no margin yet" if status["margin"] is None else f"margin {status['margin']:.1f}"
+        return f"{status['learner_share']:.0%} with the learner, {margin}"
 
     def experiment(self, *, window: float) -> dict[str, Any]:
         """How the experiment is created: what is declared here is true of this shop."""
@@ -93,4 +105,11 @@ CHOICES = (
         means=(0.30, 0.40, 0.25),
         slopes=(0.05, 0.15, -0.10),
     ),
+)
+
+SHOP = World(
+    greeting="A shop with simulated visitors: a learner starts beside what is played today.",
+    rate=25.0,
+    choices=CHOICES,
+    visitors=lambda random: (int(random.choice((-1, 1))) for _ in itertools.count()),
 )

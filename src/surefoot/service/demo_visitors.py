@@ -1,4 +1,4 @@
-"""The demo's visitors: a thread that asks the service what to show and sends the clicks, as a shop would."""
+"""The demo's visitors: a thread that asks the service for decisions and sends the rewards, as an application would."""
 
 import heapq
 import http.client
@@ -6,27 +6,62 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from surefoot.errors import ConfigError
-from surefoot.service.demo_shop import CHOICES, Choice
 
 HOST = "127.0.0.1"
-WINDOW = 1.5  # seconds in which a click counts
-REPORT_SECONDS = 5.0
+WINDOW = 1.5  # seconds in which a reward comes
+SEND_SECONDS, REPORT_SECONDS = 0.1, 5.0
 PATIENCE = 900.0  # the first run on a machine compiles the policies, and small machines take long for it
+
+
+class Choice(Protocol):
+    """Something that is decided for every `every`-th visitor."""
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+
+    @property
+    def every(self) -> int:
+        """How many visitors share a decision."""
+
+    def experiment(self, *, window: float) -> dict[str, Any]:
+        """How the experiment is created, if its rewards come within so many seconds."""
+
+    def question(self, visitor: int) -> dict[str, Any]:
+        """What the service is asked for this visitor."""
+
+    def reward(self, answer: Mapping[str, Any], visitor: int, random: np.random.Generator) -> Any:
+        """What is reported of a decision; None where nothing is."""
+
+    def progress(self, status: Mapping[str, Any]) -> str:
+        """How it stands, for the terminal."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Who comes, how many a second as a rule, and what is decided for them; `greeting` says so."""
+
+    greeting: str
+    rate: float
+    choices: Sequence[Choice]
+    visitors: Callable[[np.random.Generator], Iterator[int]]
 
 
 class Visitors:
     """`rate` visitors a second until `stop` is called; `failure` is the error that ended them earlier."""
 
-    def __init__(self, port: int, *, rate: float, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, world: World, port: int, *, rate: float | None, seed: int, say: Callable[[str], None]) -> None:
         self.port, self.failure, self.counts = port, None, Counter[tuple[str, str]]()
-        self._rate, self._random, self._say = rate, np.random.default_rng(seed), say
-        self._clicks: list[tuple[float, str, str]] = []  # when, in which experiment, and of which decision
+        self._world, self._rate = world, world.rate if rate is None else rate
+        self._random, self._say = np.random.default_rng(seed), say
+        self._rewards: list[tuple[float, str, str, Any]] = []  # when, in which experiment, of which decision, how much
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="visitors", daemon=True)
         self._connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE)
@@ -75,9 +110,9 @@ class Visitors:
         while not self._is_ready():
             if self._stopping.wait(0.05) or time.monotonic() > deadline:
                 raise ConfigError(f"The demo's service must become ready, but port {self.port} is not.")
-        for choice in CHOICES:
+        for choice in self._world.choices:
             self.ask("POST", "/v1/experiments", choice.experiment(window=WINDOW))
-        self._say("A shop with simulated visitors: a learner starts beside what is played today.")
+        self._say(self._world.greeting)
         self._say(f"Open http://{HOST}:{self.port}/ in a browser.")
         self._say("Ctrl-C ends the demo, and removes its journal.")
 
@@ -91,39 +126,43 @@ class Visitors:
 
     def _visit(self) -> None:
         began = now = time.monotonic()
-        due, report, number = began, began + REPORT_SECONDS, 0
-        while not self._stopping.wait(max(0.0, due - now)):
-            visitor, number = int(self._random.choice((-1, 1))), number + 1
-            for choice in CHOICES:
+        due, send, report = began, began + SEND_SECONDS, began + REPORT_SECONDS
+        for number, visitor in enumerate(self._world.visitors(self._random), start=1):
+            if self._stopping.wait(max(0.0, due - now)):
+                return
+            for choice in self._world.choices:
                 if number % choice.every == 0:
                     self._decide(choice, visitor)
-            self._send_clicks()
             now = time.monotonic()
+            if now >= send:
+                send = now + SEND_SECONDS
+                self._send_rewards()
             due = max(due + 1 / self._rate, now)  # a slow machine has fewer visitors, not a crowd
             if now >= report:
                 report += REPORT_SECONDS
-                self._tell(now - began)
+                self._report(now - began)
+        while self._rewards and not self._stopping.wait(0.05):
+            self._send_rewards()
+        self._report(time.monotonic() - began)
+        self._say("That was the last visitor. The page stays until Ctrl-C.")
 
     def _decide(self, choice: Choice, visitor: int) -> None:
         answer = self.ask("POST", f"/v1/experiments/{choice.name}/decisions", choice.question(visitor))
         self.counts[choice.name, answer["source"]] += 1
-        if self._random.random() < choice.chance(answer["action"], visitor=visitor):
+        if (value := choice.reward(answer, visitor, self._random)) is not None:
             when = time.monotonic() + float(self._random.uniform(0.1, 0.6)) * WINDOW
-            heapq.heappush(self._clicks, (when, choice.name, answer["decision_id"]))
+            heapq.heappush(self._rewards, (when, choice.name, answer["decision_id"], value))
 
-    def _send_clicks(self) -> None:
-        """Only clicks are reported: if none comes, the window closes and 0 is learned."""
+    def _send_rewards(self) -> None:
         due = []
-        while self._clicks and self._clicks[0][0] <= time.monotonic():
-            due.append(heapq.heappop(self._clicks))
-        for choice in CHOICES:
-            rewards = [{"decision_id": decision, "value": 1.0} for _, name, decision in due if name == choice.name]
+        while self._rewards and self._rewards[0][0] <= time.monotonic():
+            due.append(heapq.heappop(self._rewards))
+        for choice in self._world.choices:
+            rewards = [{"decision_id": one, "value": value} for _, name, one, value in due if name == choice.name]
             if rewards:
                 self.ask("POST", f"/v1/experiments/{choice.name}/reward-batches", {"rewards": rewards})
 
-    def _tell(self, seconds: float) -> None:
-        name = CHOICES[0].name
-        found = self.ask("GET", f"/v1/experiments/{name}")
-        margin = "no margin yet" if found["margin"] is None else f"margin {found['margin']:.1f}"
-        share = f"{found['learner_share']:.0%} with the learner"
-        self._say(f"{seconds:5.0f} s  {name}: {found['rounds']:,} decisions, {share}, {margin}")
+    def _report(self, seconds: float) -> None:
+        for choice in self._world.choices:
+            status = self.ask("GET", f"/v1/experiments/{choice.name}")
+            self._say(f"{seconds:5.0f} s  {choice.name}: {status['rounds']:,} decisions, {choice.progress(status)}")

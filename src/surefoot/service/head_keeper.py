@@ -1,15 +1,20 @@
-"""Heads that leave the journal: to the log, to a file, to an address, so that a rewritten journal is found out."""
+"""Heads that leave the journal: to the log, to a file, to an address, so that a rewritten journal is found out.
+
+Beside the file stands the list of what was erased, so that no older copy of the journal brings it back.
+"""
 
 import os
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from surefoot.errors import JournalError
+from surefoot.errors import JournalError, JournalNotFoundError
+from surefoot.experiment.restore import Erasure, erased_beside, erasures, read_erased
 from surefoot.journal import Head, Journal
 from surefoot.journal.address import private_file
 from surefoot.journal.events import JOURNAL
@@ -29,6 +34,7 @@ class HeadKeeper:
         self._settings, self._clock = settings, clock
         self.key = None if settings.signing_key is None else SigningKey(settings.signing_key)
         self._noted, self._alone = dict[str, Head](), threading.Lock()
+        self._listed: dict[str, Head] | None = None  # the newest erasure of each chain that is in the list
         self.failures, self._kept = 0, time.monotonic()
 
     @property
@@ -39,8 +45,10 @@ class HeadKeeper:
     def signed(self, name: str, head: Head) -> NamedHead:
         """A head of this moment, with a signature where there is a key."""
         now = self._clock()
-        signature = "" if self.key is None else self.key.sign(head_message(name, head, now))
-        return NamedHead(name, head.number, head.hash, now, signature)
+        if self.key is None:
+            return NamedHead(name, head.number, head.hash, now)
+        signature = self.key.sign(head_message(name, head, now))
+        return NamedHead(name, head.number, head.hash, now, signature, self.key.name)
 
     def note(self, journal: Journal) -> None:
         """Note the heads that have moved since the last time; what fails is counted. May wait for the journal."""
@@ -54,6 +62,8 @@ class HeadKeeper:
     def _note(self, journal: Journal) -> None:
         with self._alone:
             heads = dict(filter(None, (self._moved(journal, name) for name in journal.names())))
+            if self._settings.heads is not None:
+                self._list_erased(journal, erased_beside(self._settings.heads), heads)
             if not heads:
                 return
             heads[JOURNAL] = note_heads(journal, heads, time=self._clock())
@@ -68,20 +78,41 @@ class HeadKeeper:
             return None
         return (name, head) if head != self._noted.get(name) else None
 
+    def _list_erased(self, journal: Journal, path: Path, moved: Iterable[str]) -> None:
+        """Add what these chains, and the journal's own, say was erased since the last time, whoever erased it."""
+        if self._listed is None:
+            self._listed = {one.chain: Head(one.number, one.hash) for one in read_erased(path)}
+        found = list[Erasure]()
+        for chain in (*moved, JOURNAL):
+            with suppress(JournalNotFoundError):  # there is no chain of the journal's own yet
+                found += erasures(journal.view(chain), self._listed.get(chain))
+        if found:
+            _append(path, found)
+            self._listed.update({one.chain: Head(one.number, one.hash) for one in found})
+
     def _publish(self, heads: list[NamedHead]) -> None:
         for head in heads:
             told = msgspec.to_builtins(head)
             log.info("head", extra=told | {"head_time": told.pop("time")})
-        body = b"".join(msgspec.json.encode(head) + b"\n" for head in heads)
         if self._settings.heads is not None:
-            private_file(Path(self._settings.heads))
-            with Path(self._settings.heads).open("ab") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
+            _append(Path(self._settings.heads), heads)
+        body = _lines(heads)
         if self._settings.heads_url is not None:
             request = urllib.request.Request(
                 self._settings.heads_url, body, {"content-type": "application/x-ndjson"}, method="POST"
             )
             with urllib.request.urlopen(request, timeout=POST_SECONDS):
                 pass
+
+
+def _lines(entries: Sequence[NamedHead | Erasure]) -> bytes:
+    return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
+
+
+def _append(path: Path, entries: Sequence[NamedHead | Erasure]) -> None:
+    """Add lines to a file that only its owner may read, durably."""
+    private_file(path)
+    with path.open("ab") as file:
+        file.write(_lines(entries))
+        file.flush()
+        os.fsync(file.fileno())

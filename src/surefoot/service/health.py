@@ -8,8 +8,9 @@ import msgspec
 
 from surefoot.errors import SurefootError
 from surefoot.journal import Journal
-from surefoot.service.histogram import Histogram
+from surefoot.journal.clock import JUMP_SECONDS
 from surefoot.service.logs import log
+from surefoot.service.metrics import Histogram
 from surefoot.service.trusted_clock import TrustedClock
 
 PROBE_SECONDS = 2.0  # between two writes that only test the journal
@@ -79,8 +80,13 @@ class HealthMonitor:
 
     def _look_at_clock(self, journal: Journal) -> None:
         shared = journal.clock()
-        if shared is not None and self._is_new:
-            self.clock.start_from(shared)
+        if self._is_new:
+            # On a file the note of the last server tells. A clock that was set back is followed: it may have been ahead
+            # until then, and a window that closes late can be mended, one that closes early cannot.
+            if shared is None and (jump := journal.clock_jump()) > JUMP_SECONDS:
+                self.clock.start_from(self.clock() - jump)
+            elif shared is not None:
+                self.clock.start_from(shared)
         self._is_new = False
         self.clock.follow()
         is_trusted = not self.clock.is_off and (shared is None or self.clock.agrees(shared))
@@ -105,7 +111,7 @@ class HealthMonitor:
             damaged=len(self.unwell),
         )
         if self.is_stopping:
-            return msgspec.structs.replace(known, status="stopping", detail="The server was told to stop.")
+            return msgspec.structs.replace(known, status="stopping", detail="The server is stopping.")
         if not self.is_open or (age is None and self._error is None):
             return msgspec.structs.replace(known, status="starting", detail="Experiments are being opened.")
         if self._error is not None:

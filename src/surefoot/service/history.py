@@ -26,16 +26,11 @@ DECISIONS = (events.ROUND, events.VISIT)
 
 
 class StatusHistory:
-    """Up to `most` points; when there are more, every second one of the older half is dropped.
-
-    What was believed at a point is kept beside it, and dropped with it. `proved` are the points at which the lift was
-    first known to be above or below 0: as its interval holds at all times at once, that stays proved.
-    """
+    """Up to `most` points, each with what was believed then; beyond, every second one of the older half is dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.points: list[Status] = []
-        self.proved: list[Status] = []
         self._beliefs = dict[int, Beliefs]()
 
     @property
@@ -47,8 +42,6 @@ class StatusHistory:
         """Add a later point, and what was believed then."""
         if point.events <= self.events:
             return
-        if (verdict := _verdict(point)) is not None and verdict != (self.proved and _verdict(self.proved[-1])):
-            self.proved = [*self.proved, point]
         # New ones, so that readers of the old ones are not disturbed.
         points, kept = [*self.points, point], {**self._beliefs, point.events: beliefs}
         if len(points) > self._most:
@@ -65,14 +58,6 @@ class StatusHistory:
     def since(self, events: int) -> list[Status]:
         """The points after so many events."""
         return [point for point in self.points if point.events > events]
-
-
-def _verdict(point: Status) -> tuple[bool, int, int] | None:
-    """Whether it pays, and of which learner that is known: after an alarm there is another."""
-    lift = point.lift
-    if lift is None or not (lift.is_paying or lift.is_costing):
-        return None
-    return lift.is_paying, point.restarts, point.promise_round
 
 
 def replayed(view: View, most: int) -> list[tuple[Status, Beliefs]]:

@@ -44,22 +44,25 @@ class JsonFormatter(logging.Formatter):
 
 class RequestLog:
     """One line per request, written together with those that follow soon: a write for each would cost more than some
-    requests do. `write` is where they go; None keeps none.
+    requests do. `write` is where they go; None keeps none. Log-ins that were refused are kept at every level.
     """
 
-    def __init__(self, write: Callable[[bytes], object] | None) -> None:
-        self._write, self._waiting = write, list[bytes]()
+    def __init__(self, write: Callable[[bytes], object] | None, level: str = "info") -> None:
+        self._write, self._waiting, self._is_brief = write, list[bytes](), level not in ("debug", "info")
         self._second, self._stamp = -1, ""
 
     def note(self, fields: dict[str, Any]) -> None:
         """Log a request."""
-        if self._write is None:
+        is_refusal = fields["status"] in (401, 403)
+        if self._write is None or (self._is_brief and not is_refusal):
             return
         now = time.time()
         if int(now) != self._second:
             self._second = int(now)
             self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
         head = {"time": f"{self._stamp}.{int(now % 1 * 1000):03d}Z", "level": "info", "event": "request"}
+        if is_refusal:
+            head["level"] = "warning"
         self._waiting.append(_encode(head | fields))
         if len(self._waiting) == 1:
             asyncio.get_running_loop().call_later(SOON, self.flush)

@@ -5,9 +5,10 @@ Counting happens only in the event loop, so plain numbers suffice; they become m
 
 import math
 import platform
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,11 +18,13 @@ import surefoot
 from surefoot import core
 from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
-from surefoot.service.head_keeper import HeadKeeper
-from surefoot.service.health import HealthMonitor
-from surefoot.service.histogram import Histogram
-from surefoot.service.tokens import TokenFile
+from surefoot.service.authorization import LogIns
 
+if TYPE_CHECKING:
+    from surefoot.service.head_keeper import HeadKeeper
+    from surefoot.service.health import HealthMonitor
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 GAUGES = {
     "rounds": "Decisions made so far.",
     "pending": "Decisions whose reward is not learned yet.",
@@ -42,19 +45,41 @@ GAUGES = {
 }
 
 
+class Histogram:
+    """How long things of one kind took."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts, self.total = [0] * (len(BUCKETS) + 1), 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Counts so far, up to each bound."""
+        found, total = [], 0
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found
+
+
 class Metrics(Collector):
     """All metrics of one server."""
 
     def __init__(
         self,
         statuses: Callable[[], Iterable[Status]],
-        health: HealthMonitor,
-        heads: HeadKeeper,
+        health: "HealthMonitor",
+        heads: "HeadKeeper",
         waiting: Callable[[], Iterable[tuple[str, str, int]]],
-        tokens: TokenFile | None = None,
+        log_ins: LogIns,
     ) -> None:
         self._statuses, self._health, self._heads, self._waiting = statuses, health, heads, waiting
-        self._tokens = tokens
+        self._log_ins = log_ins
         self._decisions: Counter[tuple[str, str]] = Counter()
         self._repeats: Counter[tuple[str]] = Counter()
         self._rewards: Counter[tuple[str, str]] = Counter()
@@ -131,11 +156,13 @@ class Metrics(Collector):
         yield _gauge("surefoot_experiment_is_damaged", text, ("experiment",), damaged)
 
     def _of_tokens(self) -> Iterable[Metric]:
-        tokens = self._tokens
+        tokens, issuer = self._log_ins.tokens, self._log_ins.issuer
         expiries = {} if tokens is None else {(one,): expires for one, expires in tokens.expiries().items()}
         yield _gauge("surefoot_token_expiry_timestamp_seconds", "When a token expires.", ("token",), expiries)
         text = "1 if the token file could be read; otherwise the tokens that were last read go on."
         yield _gauge("surefoot_tokens_readable", text, (), {} if tokens is None else {(): tokens.error is None})
+        text = "Since the keys of the log-in's issuer were last fetched; until then the last ones go on."
+        yield _gauge("surefoot_issuer_keys_age_seconds", text, (), {} if issuer is None else {(): issuer.age})
 
     def _standing(self) -> Iterable[Metric]:
         statuses = list(self._statuses())
@@ -152,12 +179,19 @@ class Metrics(Collector):
 def _guards(statuses: Iterable[Status]) -> Iterable[Metric]:
     share = GaugeMetricFamily("surefoot_guard_share", "Share of a guard's next proposal.", labels=("experiment",))
     bank = GaugeMetricFamily("surefoot_guard_bank", "What may be spent of a metric.", labels=("experiment", "metric"))
+    of_differing = GaugeMetricFamily(
+        "surefoot_guard_differing_share",
+        "The learner's share of the rounds in which proposal and baseline differed.",
+        labels=("experiment",),
+    )
     for status in statuses:
         if status.guard is not None:
             share.add_metric([status.name], status.guard.share)
+            if status.guard.differing_rounds:
+                of_differing.add_metric([status.name], status.learner_rounds / status.guard.differing_rounds)
             for name, metric in status.guard.metrics.items():
                 bank.add_metric([status.name, name], metric.bank)
-    yield from (share, bank)
+    yield from (share, of_differing, bank)
 
 
 def _gauge(name: str, text: str, by: tuple[str, ...], values: Mapping[Any, float]) -> Metric:

@@ -30,9 +30,9 @@ def completed(app: Litestar, schema: dict[str, Any]) -> dict[str, Any]:
     """Litestar's document, with every struct as msgspec describes it, and the bodies that handlers read."""
     named = schema["components"]["schemas"]
     bodies = {name: one.body for name, one in operations(app).items() if one.body is not None}
-    read = set(bodies.values())
-    structs = [kind for kind in _structs() if kind.__name__ in named or kind in read]
-    _, exact = msgspec.json.schema_components(structs, ref_template=REFERENCE)
+    read = {kind.__name__: kind for kind in bodies.values()}
+    structs = {**{kind.__name__: kind for kind in _structs() if kind.__name__ in named}, **read}
+    _, exact = msgspec.json.schema_components(structs.values(), ref_template=REFERENCE)
     paths = {
         path: {method: _with_body(one, bodies) for method, one in found.items()}
         for path, found in schema["paths"].items()

@@ -10,6 +10,7 @@ from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of, without_password
 from surefoot.journal.journal_chain import given_up, lost_heads
 from surefoot.journal.signatures import SigningKey
+from surefoot.service.jwt_issuer import JwtIssuer
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 
@@ -24,6 +25,9 @@ def check_server(settings: Settings) -> list[str]:
         found.append(f"The key {settings.signing_key} can sign.")
     if settings.tokens is not None:
         found.append(_check_tokens(settings.tokens))
+    if settings.oidc is not None:
+        count = len(JwtIssuer(settings.oidc).read_keys())
+        found.append(f"The log-in's issuer has {count} key{'s' * (count != 1)}.")
     if settings.port:
         listen(settings.host, settings.port).close()
         found.append(f"Port {settings.port} of {settings.host} is free.")

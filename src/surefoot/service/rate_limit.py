@@ -1,11 +1,11 @@
-"""The rate limit: how many requests a caller may send."""
+"""How many requests a second one caller may send."""
 
 import time
 from collections import OrderedDict
 
 from surefoot.service.problems import ProblemError
 
-MOST_CALLERS = 10_000
+MOST_CALLERS = 10_000  # whose rates are remembered
 
 
 class RateLimiter:

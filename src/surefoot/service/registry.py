@@ -3,8 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -16,13 +16,12 @@ from surefoot.errors import (
     OutcomeUnknownError,
 )
 from surefoot.experiment import AsyncExperiment, Configuration, Experiment, Fork, Status, fork
-from surefoot.experiment.asynchronous import BatchQueue
 from surefoot.experiment.configuration import feature_names
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
 from surefoot.journal.contract import not_found
 from surefoot.journal.events import JOURNAL
-from surefoot.policies import Guard, Policy
+from surefoot.policies import Policy
 from surefoot.rounds import Answer
 from surefoot.rounds.answers import EventHead
 from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
@@ -30,7 +29,6 @@ from surefoot.service.head_keeper import HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
-from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
 from surefoot.service.shards import Shards
 from surefoot.service.trusted_clock import TrustedClock
@@ -42,27 +40,13 @@ RETENTION_SECONDS = 3600.0  # between two looks for what is to be erased
 PASSING = (JournalBusyError, JournalFullError, JournalUnavailableError, OutcomeUnknownError)
 
 
-class BoundedExperiment(AsyncExperiment):
-    """An experiment that refuses calls when too many wait."""
-
-    def __init__(self, experiment: Experiment, executor: Executor, *, most: int) -> None:
-        super().__init__(experiment, executor=executor)
-        self._most = most
-
-    def _put(self, waiting: BatchQueue, ready: list[Any]) -> asyncio.Future[list[Any]]:
-        if waiting.size + len(ready) > self._most:
-            raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.")
-        return super()._put(waiting, ready)
-
-
 class OpenExperiment:
     """One experiment that is open."""
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.takes_rows = "features" in experiment.kind.fields
-        self.is_configured = experiment.configuration is not None
-        self.queue = BoundedExperiment(experiment, executor, most=settings.limits.waiting)
+        self.takes_rows = experiment.kind.has_rows
+        self.queue = AsyncExperiment(experiment, executor=executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions(experiment.kind)
         self._most = settings.history_points // 2
         self._status: Status | None = None
@@ -159,11 +143,6 @@ class Registry:
         assert self._journal is not None
         return self._journal
 
-    @property
-    def open_experiments(self) -> Mapping[str, OpenExperiment]:
-        """The experiments that are open, by name."""
-        return self._registry
-
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call something that may wait for the journal, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self.executor, lambda: call(*args, **kwargs))
@@ -204,18 +183,22 @@ class Registry:
             await self.run(self.shards.close)
         self.executor.shutdown()
 
-    async def create(self, name: str, policy: Policy | Guard | Configuration, **settings: Any) -> OpenExperiment:
-        """Create an experiment."""
-        told = {"clock": self._clock, "snapshot_every": self.settings.snapshot_every, "secrets": self.settings.coins}
-        made = await self.run(Experiment.create, self.journal, name, policy, **told, **settings)
-        self._is_note_due.set()  # at once, so that it is missed from here on if somebody removes it
-        return await self._enter(made)
+    async def create(self, name: str, policy: Policy | Configuration, **settings: Any) -> OpenExperiment:
+        """Create an experiment, or open the one that was created with the same settings."""
+        own = {"clock": self._clock, "snapshot_every": self.settings.snapshot_every, "secrets": self.settings.coins}
+        created = await self.run(Experiment.create, self.journal, name, policy, or_open=True, **own, **settings)
+        self.note_soon()
+        return self._registry.get(name) or await self._enter(created)
+
+    def note_soon(self) -> None:
+        """Keep heads and erasures outside at once: what is new is missed from here on if somebody removes it."""
+        self._is_note_due.set()
 
     async def fork(self, source: str, name: str, **settings: Any) -> tuple[OpenExperiment, Fork]:
         """Begin an experiment with what another has learned."""
         every = self.settings.snapshot_every
         made = await self.run(fork, self.journal, source, name, clock=self._clock, snapshot_every=every, **settings)
-        self._is_note_due.set()
+        self.note_soon()
         return await self._enter(made.experiment), made
 
     async def find(self, name: str) -> OpenExperiment:

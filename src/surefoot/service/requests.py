@@ -82,10 +82,12 @@ class Decide(Wire, kw_only=True):
 
     def arguments(self) -> dict[str, Any]:
         """What was sent, by name."""
-        return {name: value for name in DECIDE if (value := getattr(self, name)) is not None}
-
-
-DECIDE = Decide.__struct_fields__
+        sent = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None:
+                sent[name] = value
+        return sent
 
 
 class Reward(Wire, kw_only=True):
@@ -188,7 +190,7 @@ class ForkExperiment(Wire, kw_only=True):
     """Begin a new experiment with what this one has learned from its settled rounds.
 
     `settings` are those in which the new policy differs, such as {"alpha": 0.2}. A `configuration` is the text of an
-    experiment.toml, in place of them: it makes the rows anew of the contexts. `reward_window`, `default_reward` and
+    experiment.toml, in place of them: the rows are made again from the contexts. `reward_window`, `default_reward` and
     `confirm_within` are the old one's where they are left out. `corrections` are rewards that were learned wrongly, by
     the decision's id, as they should have been sent.
     """
@@ -315,3 +317,6 @@ def _malformed(error: msgspec.ValidationError) -> ProblemError:
     rule, _, place = str(error).partition(" - at `")
     field = place.rstrip("`").removeprefix("$").removeprefix(".") or "body"
     return ProblemError("malformed", f"`{field}`: {rule}.", [Fault(field, rule)])
+
+
+READ_DECIDE, READ_BATCH, READ_REWARD = decoder(Decide), decoder(DecideBatch), decoder(Reward)

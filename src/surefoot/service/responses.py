@@ -12,7 +12,8 @@ from surefoot.service.problems import Problem
 class NamedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     """A head and the experiment that it is of, as it is kept outside of the journal.
 
-    signature: Ed25519, over the other fields, where the server has a key
+    signature: Ed25519, over the fields before it, where the server has a key
+    key:       name of the key that has signed: the first 16 digits of the SHA-256 of the public key in DER form
     """
 
     experiment: str
@@ -20,6 +21,7 @@ class NamedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     hash: str
     time: float
     signature: str = ""
+    key: str = ""
 
 
 class DecisionRead(msgspec.Struct):

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
@@ -63,7 +65,7 @@ class Server(uvicorn.Server):
         if counter % 5 == 0:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Protocol):
-                    connection.close_timed_out(self._service.settings.limits)
+                    connection.close_timed_out()
         return await super().on_tick(counter)
 
     def stop(self) -> None:
@@ -94,11 +96,53 @@ def _last_words(word: str) -> bytes:
 TOO_SLOW, HEAD_TOO_LARGE, MALFORMED, BUSY = map(_last_words, ("timeout", "head-too-large", "malformed", "busy"))
 
 
+class Connections:
+    """Connections that are open, by the address they came from: where there are too many, the one idle longest makes
+    room. So a caller that opens connections and says nothing takes none from others, and a probe is always let in.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._by_address: dict[str, dict[Protocol, None]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, address: str, connection: Any) -> bool:
+        """Take a connection; false if no other is idle that could make room for it."""
+        ours = self._by_address.setdefault(address, {})
+        has_room = len(ours) < self.limits.connections_per_address or _drop_idle([ours])
+        has_room = has_room and (self._count < self.limits.connections or _drop_idle(self._by_address.values()))
+        ours[connection] = None
+        self._count += 1
+        return has_room
+
+    def remove(self, address: str, connection: Any) -> None:
+        """Forget a connection that was closed."""
+        ours = self._by_address.get(address, {})
+        if connection in ours:
+            del ours[connection]
+            self._count -= 1
+        if not ours:
+            self._by_address.pop(address, None)
+
+
+def _drop_idle(groups: Iterable[dict[Any, None]]) -> bool:
+    idle = [(one.idle_since, at, one) for at, one in enumerate(one for group in groups for one in group)]
+    oldest = min(((since, at, one) for since, at, one in idle if since is not None), default=None)
+    if oldest is not None:
+        oldest[2].drop()
+    return oldest is not None
+
+
 class Together:
     """A transport that joins what is written in one turn of the loop: a head and its body are one packet."""
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._waiting = transport, loop, list[bytes]()
+        self.get_extra_info, self.is_closing = transport.get_extra_info, transport.is_closing
+        self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
 
     def write(self, data: bytes) -> None:
         """Send soon."""
@@ -117,9 +161,6 @@ class Together:
         self.flush()
         self._transport.close()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
 
 class Protocol(HttpToolsProtocol):
     """uvicorn's protocol for callers that nobody knows yet: one request at a time, limits of size, number and time.
@@ -132,24 +173,22 @@ class Protocol(HttpToolsProtocol):
     _unread_bytes = 0  # since a head, or a piece of a body, was last complete
     _address = ""
 
-    @property
-    def _service(self) -> Service:
-        app: Any = self.config.app
-        assert isinstance(app, Service)
-        return app
+    def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._connections, self._limits = connections, connections.limits
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request, if there is room for another connection."""
         super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
         self._await("head")
         self._address = str((transport.get_extra_info("peername") or ("",))[0])
-        if not self._service.connections.add(self._address, self):
+        if not self._connections.add(self._address, self):
             self.transport.write(BUSY)
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room for others, and decide nothing for a caller that has hung up."""
-        self._service.connections.remove(self._address, self)
+        self._connections.remove(self._address, self)
         visit = None if self.cycle is None else self.cycle.scope.get(KEY)
         if isinstance(visit, RequestScope) and visit.waits_for is not None:
             visit.waits_for.cancel()
@@ -166,7 +205,7 @@ class Protocol(HttpToolsProtocol):
 
     def drop(self) -> None:
         """Close the connection, for another one needs the room."""
-        self._service.connections.remove(self._address, self)
+        self._connections.remove(self._address, self)
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -179,7 +218,7 @@ class Protocol(HttpToolsProtocol):
             self._decline(data[offer.args[0] :])
         except HttpParserError:
             self._refuse(MALFORMED)
-        if self._unread_bytes > self._service.settings.limits.head_bytes:
+        if self._unread_bytes > self._limits.head_bytes:
             self._refuse(HEAD_TOO_LARGE)
 
     def _decline(self, rest: bytes) -> None:
@@ -234,12 +273,12 @@ class Protocol(HttpToolsProtocol):
         self._awaited, self._since, self._unread_bytes = None, self.loop.time(), 0
         super().on_message_complete()
 
-    def close_timed_out(self, limits: Limits) -> None:
+    def close_timed_out(self) -> None:
         """Close the connection if the caller takes too long; one that has sent a head gets an answer."""
         waited = self.loop.time() - self._since
-        if self._awaited == "head" and waited > limits.head_seconds:
+        if self._awaited == "head" and waited > self._limits.head_seconds:
             self._refuse(b"")
-        elif self._awaited == "body" and waited > limits.body_seconds:
+        elif self._awaited == "body" and waited > self._limits.body_seconds:
             self._refuse(TOO_SLOW)
 
     def _await(self, what: str) -> None:
@@ -248,19 +287,26 @@ class Protocol(HttpToolsProtocol):
 
 def config_of(settings: Settings, service: Service) -> uvicorn.Config:
     """How uvicorn is to run the app."""
+    app: Any = service
+    if "opentelemetry.sdk" in sys.modules:  # whoever loads it wants spans
+        from surefoot.integrations.otel import TracedApp
+
+        app = TracedApp(service, KEY)
+    protocol: Any = partial(Protocol, connections=Connections(settings.limits))
     return uvicorn.Config(
-        service,
+        app,
         host=settings.host,
         port=settings.port,
-        http=Protocol,
+        http=protocol,
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
-        # Anybody can claim an address in such a header, and rates are limited by address.
-        proxy_headers=False,
+        # Anybody else can claim an address in such a header, and rates are limited by address.
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=settings.proxies,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
     )
@@ -269,7 +315,7 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
 def serve(
     settings: Settings, *, sockets: list[socket.socket] | None = None, say: Callable[[str], None] = lambda line: None
 ) -> None:
-    """Serve until told to stop (Ctrl-C, or SIGTERM).
+    """Serve until Ctrl-C or SIGTERM.
 
     Parameters
     ----------

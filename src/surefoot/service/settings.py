@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +23,7 @@ from msgspec import Meta
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.journal.address import without_password
+from surefoot.service.tokens import ROLES, Role
 
 PREFIX = "SUREFOOT_"
 # Read by the command line, by clients, and by the core when it is imported.
@@ -84,6 +86,41 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     edges_per_token: Count = 100
 
 
+class Oidc(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The company's own log-in, by OpenID Connect: whose JSON Web Tokens are accepted, and as what.
+
+    Parameters
+    ----------
+    issuer, audience : str
+        What the claims `iss` and `aud` must say.
+    jwks : str
+        Where the issuer's keys are: https://..., or a file.
+    roles_claim : str
+        The claim that lists roles, or groups.
+    roles : dict of str to {"decide", "read", "metrics", "admin"}
+        Which of its values stands for which role.
+
+    Examples
+    --------
+    >>> told = {"issuer": "https://id.example", "audience": "surefoot", "jwks": "keys.json"}
+    >>> Oidc(**told).roles["surefoot:read"]
+    'read'
+    """
+
+    issuer: Annotated[str, Meta(min_length=1)]
+    audience: Annotated[str, Meta(min_length=1)]
+    jwks: Annotated[str, Meta(min_length=1)]
+    roles_claim: str = "roles"
+    roles: dict[str, Role] = msgspec.field(default_factory=lambda: {f"surefoot:{role}": role for role in ROLES})
+
+    def check(self) -> None:
+        """Raise where anybody on the way could exchange the keys."""
+        place = urlsplit(self.jwks)
+        is_safe = place.scheme == "https" or (place.scheme == "http" and is_loopback(place.hostname or ""))
+        if "://" in self.jwks and not is_safe:
+            raise ConfigError(f"`oidc.jwks` must be https://... or a file, but got {self.jwks!r}.")
+
+
 class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """All settings of a server.
 
@@ -101,7 +138,9 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     host, port : str and int
         Where to listen; without tokens only loopback addresses are allowed.
     tokens : str, optional
-        The file that `surefoot token` writes; without one, no token is asked for.
+        The file that `surefoot token` writes; without one, and without `oidc`, no token is asked for.
+    proxies : list of str
+        Addresses of proxies that are believed when they say in `X-Forwarded-For` who is asking.
     window_seconds : float
         How often reward windows are checked.
     clock_seconds : float
@@ -129,6 +168,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         What is logged.
     limits : Limits
         What one caller may ask for.
+    oidc : Oidc, optional
+        The company's own log-in, for people.
 
     Examples
     --------
@@ -145,6 +186,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     tokens: str | None = None
+    proxies: list[str] = []
     window_seconds: Seconds = 1.0
     clock_seconds: Seconds = 10.0
     snapshot_every: Count = 2_000
@@ -159,11 +201,12 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     coins: str | None = None
     log: Literal["debug", "info", "warning", "error"] = "info"
     limits: Limits = Limits()
+    oidc: Oidc | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether no token is asked for."""
-        return self.tokens is None
+        return self.tokens is None and self.oidc is None
 
     def check(self) -> None:
         """Check that a server can run with these settings.
@@ -171,8 +214,11 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         Raises
         ------
         ConfigError
-            If `host` can be reached from other machines and there are no tokens, or a shard has no hub.
+            If `host` can be reached from other machines and there are no tokens, a shard has no hub, or keys have no
+            safe way.
         """
+        if self.oidc is not None:
+            self.oidc.check()
         if (self.hub is None) != (self.shard is None):
             raise ConfigError(
                 f"`hub` and `shard` must be given together, but got hub={self.shown()['hub']!r} and {self.shard!r}. "
@@ -188,6 +234,9 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         """The settings as plain data, without the database's password."""
         hub = None if self.hub is None else without_password(self.hub)
         return {**msgspec.to_builtins(self), "database": without_password(self.database), "hub": hub}
+
+
+GROUPS: dict[str, type[msgspec.Struct]] = {"limits": Limits, "oidc": Oidc}
 
 
 def load(
@@ -250,8 +299,9 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"Settings must be a TOML file, but {file} cannot be read as one: {error}.") from None
     _refuse_unknown(found, Settings, "")
-    if isinstance(found.get("limits", {}), dict):
-        _refuse_unknown(found.get("limits", {}), Limits, "limits.")
+    for group, kind in GROUPS.items():
+        if isinstance(found.get(group), dict):
+            _refuse_unknown(found[group], kind, f"{group}.")
     return found
 
 
@@ -270,8 +320,9 @@ def _is_of_kubernetes(name: str, text: str) -> bool:
 
 def _put(found: dict[str, Any], name: str, text: str) -> None:
     names: dict[str, tuple[str, ...]]
-    names = {f"{PREFIX}{field.upper()}": (field,) for field in Settings.__struct_fields__ if field != "limits"}
-    names |= {f"{PREFIX}LIMITS_{field.upper()}": ("limits", field) for field in Limits.__struct_fields__}
+    names = {f"{PREFIX}{field.upper()}": (field,) for field in Settings.__struct_fields__ if field not in GROUPS}
+    for group, kind in GROUPS.items():
+        names |= {f"{PREFIX}{group.upper()}_{field.upper()}": (group, field) for field in kind.__struct_fields__}
     if name not in names:
         raise ConfigError(f"`{name}` is not a setting. {nearest(name, names)}")
     *above, last = names[name]
@@ -283,8 +334,9 @@ def _put(found: dict[str, Any], name: str, text: str) -> None:
 
 def _value(field: str, text: str) -> Any:
     """A number where the setting is one; texts stay as they are."""
-    kind = next(f for s in (Settings, Limits) for f in msgspec.structs.fields(s) if f.name == field).type
-    if kind in (str, str | None) or field == "log":
+    structs: list[type[msgspec.Struct]] = [Settings, *GROUPS.values()]
+    kind = next(f for s in structs for f in msgspec.structs.fields(s) if f.name == field).type
+    if kind in (str, str | None, Annotated[str, Meta(min_length=1)]) or field == "log":
         # An empty variable takes back what the file says.
         return text or None if kind == str | None else text
     try:

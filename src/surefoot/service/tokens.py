@@ -11,16 +11,18 @@ import hashlib
 import hmac
 import math
 import os
+import pwd
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, JournalUnavailableError
+from surefoot.journal.address import private_file
 from surefoot.service.logs import log
 
 Role: TypeAlias = Literal["decide", "read", "metrics", "admin"]
@@ -155,7 +157,9 @@ class TokenFile:
             identity, sorted(set(roles)), digest(token), time.time(), note, owner, expires, sorted(set(experiments))
         )
         with self._alone():
-            self._write([*self.all(), kept])
+            tokens = [*self.all(), kept]
+            self._note("created", kept)
+            self._write(tokens)
         return token
 
     def revoke(self, identity: str) -> None:
@@ -173,10 +177,11 @@ class TokenFile:
         """
         with self._alone():
             tokens = self.all()
-            rest = [token for token in tokens if token.id != identity]
-            if len(rest) == len(tokens):
+            gone = next((token for token in tokens if token.id == identity), None)
+            if gone is None:
                 raise ConfigError(f"There is no token {identity!r:.40}; `surefoot token list` shows those there are.")
-            self._write(rest)
+            self._note("revoked", gone)
+            self._write([token for token in tokens if token.id != identity])
 
     def find(self, presented: str) -> Token | None:
         """The token that was presented, if it is valid.
@@ -205,7 +210,10 @@ class TokenFile:
         try:
             stamp = self._read_stamp()
             if stamp != self._stamp:
-                self._known = {token.id: token for token in self.all()}
+                known = {token.id: token for token in self.all()}
+                if self._stamp is not None:
+                    _log_changes(self._known, known)
+                self._known = known
                 # Only now, so that a file that could not be read is tried again.
                 self._stamp = stamp
             self.error = None
@@ -242,6 +250,28 @@ class TokenFile:
         finally:
             os.close(lock)
 
+    @property
+    def trail(self) -> Path:
+        """The file that says who has changed the tokens: one JSON object a line, without their hashes."""
+        return self.path.with_name(f"{self.path.name}.trail")
+
+    def _note(self, change: Literal["created", "revoked"], token: Token) -> None:
+        """Add to the trail, before the change itself: a token that nobody has noted must not be."""
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "change": change,
+            "by": _user(),
+            **{field: value for field, value in msgspec.to_builtins(token).items() if field != "hash"},
+        }
+        try:
+            private_file(self.trail)
+            with self.trail.open("ab") as file:
+                file.write(msgspec.json.encode(line) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except (OSError, JournalUnavailableError) as error:
+            raise ConfigError(f"Changes of tokens must be noted in {self.trail}, but: {error}") from None
+
     def _write(self, tokens: list[Token]) -> None:
         """Replace the file as a whole, so that no reader sees half of it."""
         data = msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n"
@@ -256,6 +286,21 @@ class TokenFile:
             beside.replace(self.path)
         except OSError as error:
             raise ConfigError(f"`tokens` must be a file that can be written, but {self.path}: {error}.") from None
+
+
+def _log_changes(before: Mapping[str, Token], now: Mapping[str, Token]) -> None:
+    """Log which tokens are others now, for a file that was edited by hand has left no trail."""
+    for identity in sorted({one for one in before.keys() | now.keys() if before.get(one) != now.get(one)}):
+        token = now.get(identity)
+        told = {"roles": [], "owner": ""} if token is None else {"roles": token.roles, "owner": token.owner}
+        log.warning("a token was revoked" if token is None else "a token is new", extra={"token": identity, **told})
+
+
+def _user() -> str:
+    """Who is at the keyboard, as far as the system knows."""
+    with suppress(KeyError):  # a container's user has no name
+        return os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    return str(os.getuid())
 
 
 def digest(token: str) -> str:

@@ -7,14 +7,10 @@ at that one's pace until the two agree again. On PostgreSQL it begins with the s
 
 import time
 from collections.abc import Callable
+from functools import partial
 
-# Counts while the machine is suspended, which is no jump.
-STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def steady_time() -> float:
-    """Seconds of a clock that nobody can set."""
-    return time.clock_gettime(STEADY)
+# Seconds of a clock that nobody can set, which counts while the machine is suspended.
+steady_time = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class TrustedClock:

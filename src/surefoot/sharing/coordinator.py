@@ -8,7 +8,7 @@ from typing import Any, Self
 from surefoot.arrays import finite, nonnegative
 from surefoot.errors import InputError
 from surefoot.policies import Guard, SafeLUCB
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.policy import Policy
 from surefoot.rounds import number
 from surefoot.rounds.events import Lease
 from surefoot.sharing.merging import Member, Members
@@ -99,7 +99,7 @@ class Coordinator:
         Coordinator
             The coordinator.
         """
-        policy: Any = BasePolicy.from_state(state["policy"])
+        policy: Any = Policy.from_state(state["policy"])
         coordinator = cls(type(policy)(**policy.settings), skew=state["skew"])
         coordinator.pot.restore(policy, state["pot"])
         coordinator.members.watermark = state["watermark"]
@@ -234,8 +234,9 @@ class Coordinator:
         """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
 
         Valid only if nothing has influenced this call that the rewards of its open rounds, or of rounds decided after
-        them, can have influenced (`Policy.abandon`): a server that crashed is fine. What it did may still be handed in,
-        which gives the lease back; rounds that were not waited for are counted then, and not learned.
+        them, can have influenced (`Policy.abandon`), nor, of a guard, their coins: a disk that failed is fine, a server
+        that the learner's action brought down is not. What it did may still be handed in, which gives the lease back;
+        rounds that were not waited for are counted then, and not learned.
 
         Parameters
         ----------

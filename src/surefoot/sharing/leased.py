@@ -16,12 +16,10 @@ from surefoot.errors import DecisionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue, rows_in
 from surefoot.linear.ellipsoid import EPS
 from surefoot.policies import Decision, Guard, SafeLUCB
-from surefoot.policies.base_policy import Round
-from surefoot.policies.decision import Source, check_recalled, round_of
+from surefoot.policies.decision import TRY, GuardDecision, Source, check_recalled, round_of
 from surefoot.policies.guard import SHARE
-from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.linear_certificate import Promise
-from surefoot.policies.orders import TRY
+from surefoot.policies.policy import Round
 from surefoot.rounds.events import METRIC, Lease, PairHanded, PairHandIn, RowsHanded, RowsHandIn
 from surefoot.safety.ledger import Ledger
 from surefoot.sharing.pots import question_of, recall_row
@@ -81,8 +79,8 @@ class LeasedLUCB(SafeLUCB):
 
     Examples
     --------
-    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
-    >>> policy = LeasedLUCB(dim=2, alpha=0.1, delta=0.01, reward_range=(0.05, 1.0), **told)
+    >>> settings = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> policy = LeasedLUCB(dim=2, alpha=0.1, delta=0.01, reward_range=(0.05, 1.0), **settings)
     >>> policy.decide([[1.0, 0.0], [0.6, 0.0]], baseline=1).source  # there is no lease yet
     'baseline'
     """
@@ -93,7 +91,7 @@ class LeasedLUCB(SafeLUCB):
         self._is_leased, self._adds_to_record = False, True
         # Round, features, reward and who played, of rewards that may not be merged yet.
         self._local: list[tuple[int, bytes, float, bool]] = []
-        self._settled: list[tuple[int, dict[str, float] | None]] = []  # since the last hand-in
+        self._settled: list[tuple[int, dict[str, float | None] | None]] = []  # since the last hand-in
         self._moved = MovedRounds()
 
     @property
@@ -114,8 +112,8 @@ class LeasedLUCB(SafeLUCB):
         tuple of ndarray and float
             The question, and its least value.
         """
-        told = self._memory.proved_question, float(self._memory.proved), amount
-        return self._moved.proved(*told, self._ledger.learner_rounds)
+        question, level = self._memory.proved_question, float(self._memory.proved)
+        return self._moved.proved(question, level, amount, self._ledger.learner_rounds)
 
     @property
     def moved(self) -> float:
@@ -223,7 +221,7 @@ class LeasedLUCB(SafeLUCB):
         self._is_leased, self._moved = False, MovedRounds()
         self._core.begin_ledger()
 
-    def _rebook(
+    def rebook(
         self,
         round_: int,
         features: Any,
@@ -232,13 +230,14 @@ class LeasedLUCB(SafeLUCB):
         decided: tuple[int, bool],
         played: int,
     ) -> bytes:
+        """Move a round of this lease in the ledger to the row that was really played."""
         if round_ <= self._rounds - self.leased_rounds:
             raise DecisionError(
                 f"A round must be voided under the lease that it counts in, but round {round_} was handed in: others "
                 "have been leased what it earned."
             )
         alpha, before, counted = self._settings.alpha, self.proved(self._settings.amount), self._ledger.learner_rounds
-        kept = super()._rebook(round_, features, baseline, baseline_reward, decided, played)
+        kept = super().rebook(round_, features, baseline, baseline_reward, decided, played)
         rows = rows_in(features)
         assert baseline is not None
         was = question_of(rows[decided[0]], rows[baseline], alpha, is_learner=decided[1])
@@ -275,12 +274,12 @@ class LeasedLUCB(SafeLUCB):
             raise InputError(f"`baseline` must be one row where shards share a floor, but got {baseline!r}.")
         if isinstance(features, ActionSet) and not isinstance(features, Catalogue):
             raise InputError("`features` must be rows where shards share a floor, but this set has none.")
-        told: dict[str, Any] = {"baseline": int(baseline), "baseline_reward": baseline_reward}
+        request: dict[str, Any] = {"baseline": int(baseline), "baseline_reward": baseline_reward}
         if hold or not self._is_leased or self._alarm is not None or not self._local:
-            return super().decide(features, **told, hold=hold or not self._is_leased)
+            return super().decide(features, **request, hold=hold or not self._is_leased)
         rows = rows_in(features)
         self._check_shape(rows)
-        return self.consider(rows, **told, proposal=self._proposal(rows))
+        return self.consider(rows, **request, proposal=self._proposal(rows))
 
     def recall(
         self,
@@ -310,10 +309,10 @@ class LeasedLUCB(SafeLUCB):
         if tried is not None and source == "baseline":
             check_recalled(action, source, baseline)
             rows = features.rows if isinstance(features, Catalogue) else features
-            known = self._read_baseline_reward(baseline_reward)
             # A newer version might allow what was refused, and must not rewrite the past: ask a copy first.
-            found = self._core.copy().decide(rows, False, baseline, known, *self._told, TRY - tried)
-            if found[0] >= 0 and not found[1]:
+            known = self._read_known(baseline_reward)
+            again, is_learner, *_ = self._core.copy().decide(rows, False, baseline, *known, TRY - tried)
+            if again >= 0 and not is_learner:
                 return self._decide(rows, baseline, baseline_reward, TRY - tried)
         return super().recall(
             features, baseline=baseline, baseline_reward=baseline_reward, action=action, source=source, draw=draw
@@ -323,13 +322,10 @@ class LeasedLUCB(SafeLUCB):
         proposal, _ = self._steering.propose(rows, self._steering.optimism)
         return max(0, int(proposal))  # a row that breaks a rule is refused where it is judged
 
-    def _record_of(self, features: bytes, is_learner: bool) -> bytes:
-        return self._record_of_played(features, self._rounds)
-
-    def _record_of_played(self, features: bytes, round_: int) -> bytes:
+    def _record(self, features: bytes, known: float, round_: int) -> bytes:
         return features + struct.pack("=d", round_)
 
-    def _feature_size(self) -> int:
+    def _record_size(self) -> int:
         return self.dim + 1
 
     def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
@@ -337,11 +333,12 @@ class LeasedLUCB(SafeLUCB):
         self._local.append((int(round_), features, reward, is_learner))
         self._steering.learn(features, reward, is_learner)
 
-    def _arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
+        """As of the policy that is leased, and what was done under the lease."""
         rounds = [[round_, reward, is_learner] for round_, _, reward, is_learner in self._local]
         self._steering.ridge.favourite = 0  # a hint of the last proposal, which no replay knows
         return {
-            **super()._arrays(),
+            **super().arrays(),
             "lease": np.array([self._is_leased, self._settings.constraint, self._settings.amount]),
             "steering": self._steering.ridge.save(),
             "steering_likelihood": self._steering.save_likelihood(),
@@ -351,8 +348,9 @@ class LeasedLUCB(SafeLUCB):
             "moved": self._moved.save(),
         }
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
-        super()._restore(arrays)
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
+        super().restore(arrays)
         is_leased, constraint, granted = (float(number) for number in arrays["lease"])
         self._is_leased = bool(is_leased)
         self._settings.constraint, self._settings.amount = int(constraint), granted
@@ -388,7 +386,7 @@ class LeasedGuard(Guard):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._is_leased = False
-        self._settled: list[tuple[int, dict[str, float] | None]] = []  # since the last hand-in
+        self._settled: list[tuple[int, dict[str, float | None] | None]] = []  # since the last hand-in
 
     @property
     def is_leased(self) -> bool:
@@ -439,7 +437,7 @@ class LeasedGuard(Guard):
         """Play only the baseline, until the lease is renewed; what is left of it is given back."""
         self._is_leased = False
 
-    def decide(
+    def decide(  # type: ignore[override]
         self,
         *,
         baseline: Any,
@@ -475,7 +473,8 @@ class LeasedGuard(Guard):
         """
         super().observe(decision, reward)
         values = reward if isinstance(reward, Mapping) else {next(iter(self.metrics)): reward}
-        self._settled.append((round_of(decision, self._id), {name: float(one) for name, one in values.items()}))
+        came = {name: None if one is None else float(one) for name, one in values.items()}
+        self._settled.append((round_of(decision, self._id), came))
 
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward, as `Guard.abandon`; that is handed in, too.
@@ -494,7 +493,7 @@ class LeasedGuard(Guard):
     def _play(self, *args: Any) -> GuardDecision:
         decision = super()._play(*args)
         # What else a round is booked by is of no use here, and would differ where the bank of an old lease is gone.
-        rest = bytes(8 * (self._feature_size() - 1))
+        rest = bytes(8 * (self._record_size() - 1))
         self._settlement.played(decision.round, SHARE.pack(decision.share) + rest, decision.source == "learner")
         return decision
 
@@ -502,10 +501,12 @@ class LeasedGuard(Guard):
         """Count it: it enters where the shards meet."""
         self._count_booked(record, reward, is_learner)
 
-    def _arrays(self) -> dict[str, Any]:
-        return {**super()._arrays(), "is_leased": self._is_leased, "settled": [list(one) for one in self._settled]}
+    def arrays(self) -> dict[str, Any]:
+        """As of the policy that is leased, and what was done under the lease."""
+        return {**super().arrays(), "is_leased": self._is_leased, "settled": [list(one) for one in self._settled]}
 
-    def _restore(self, arrays: Mapping[str, Any]) -> None:
-        super()._restore(arrays)
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `arrays` returned."""
+        super().restore(arrays)
         self._is_leased = bool(arrays["is_leased"])
         self._settled = [(int(round_), values) for round_, values in arrays["settled"]]

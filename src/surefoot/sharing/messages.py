@@ -44,7 +44,7 @@ class SignedLease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sign(cls, experiment: str, hub: str, granted: Granted, key: SigningKey) -> "SignedLease":
         """A lease of this moment."""
         if granted.data is None:
-            raise ConfigError("What a lease was frozen with must be where the shards meet, but was lost: join anew.")
+            raise ConfigError("The state that a lease starts from must be at the hub, but is lost: join again.")
         mode = granted.mode
         message = canonical(
             LeaseMessage(experiment=experiment, hub=hub, lease=granted.lease, mode=mode.mode, mode_event=mode.event)
@@ -55,18 +55,18 @@ class SignedLease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The lease, if the service has signed it, it is for this edge, and nothing of it was exchanged."""
         if not key.has_signed(self.signature, SIGNED + self.message):
             raise ConfigError("A lease must be signed by the service, but this one is not: is it the right `key`?")
-        said = msgspec.json.decode(self.message, type=LeaseMessage)
-        lease = said.lease
-        if (said.experiment, said.hub, lease.shard) != (experiment, hub or said.hub, shard):
+        message = msgspec.json.decode(self.message, type=LeaseMessage)
+        lease = message.lease
+        if (message.experiment, message.hub, lease.shard) != (experiment, hub or message.hub, shard):
             raise ConfigError(
                 f"A lease must be for edge {shard!r} of {experiment!r}, but this one is for {lease.shard!r} of "
-                f"{said.experiment!r}, or of another experiment of that name."
+                f"{message.experiment!r}, or of another experiment of that name."
             )
         if hashlib.sha256(self.state).hexdigest() != lease.digest:
-            raise ConfigError("What a lease was frozen with must be what it was signed for, but is not.")
+            raise ConfigError("The state that a lease starts from must be the one that was signed, but is not.")
         if [hashlib.sha256(secret).hexdigest() for secret in self.secrets] != (lease.coins or []):
             raise ConfigError("The secrets of a lease's coins must be those that it commits to, but are not.")
-        return Granted(lease, self.state, SharedMode(said.mode, said.mode_event), tuple(self.secrets))
+        return Granted(lease, self.state, SharedMode(message.mode, message.mode_event), tuple(self.secrets))
 
 
 def coin_secret(key: SigningKey, hub: str, shard: str, block: int) -> bytes:

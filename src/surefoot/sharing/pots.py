@@ -22,6 +22,7 @@ from surefoot.linear.ellipsoid import EPS, Ball, Ellipsoid
 from surefoot.policies import Guard, SafeLUCB
 from surefoot.policies.guard_settings import check_coin, read_prediction, read_rewards
 from surefoot.policies.linear_policy import CONTRADICTION
+from surefoot.policies.settlement import Settlement
 from surefoot.rounds import events, number
 from surefoot.rounds.events import METRIC, HandIn, PairHanded, PairHandIn, RowsHanded, RowsHandIn
 from surefoot.safety.constraints import CUMULATIVE, RESERVE, Cumulative, Reserve, read_constraint
@@ -141,16 +142,13 @@ class RowsPot(Pot):
     def frozen(self, amounts: Amounts) -> dict[str, Any]:
         granted = Reserve(amounts[0]) if amounts[0] > 0 else Cumulative()
         known = self.policy.state().items()
-        kept = {key: value for key, value in known if not key.startswith(("pending", "waiting", "catalogue"))}
+        kept = {key: value for key, value in known if not key.startswith(("pending_drawn", "catalogue"))}
         leased = SafeLUCB.from_state(
             {
                 **kept,
-                "pending_rounds": (),
-                "pending_is_learner": (),
-                "pending_features": (),
+                **Settlement(None, 0.0).state(),
                 "id": secrets.token_hex(8),
                 "rounds": 0,
-                "settled_by_default": 0,
                 "settings": {**self.policy.settings, "constraint": granted.plain()},
             }
         )
@@ -433,8 +431,9 @@ def _is_round(handed: RowsHanded, dim: int) -> bool:
     return is_known and is_row and math.isfinite(handed.moment)
 
 
-def _is_reward(values: Mapping[str, float]) -> bool:
-    return set(values) == {METRIC} and math.isfinite(values[METRIC])
+def _is_reward(values: Mapping[str, float | None]) -> bool:
+    value = values.get(METRIC)
+    return set(values) == {METRIC} and value is not None and math.isfinite(value)
 
 
 def _refused(hand_in: HandIn, problem: str) -> InputError:

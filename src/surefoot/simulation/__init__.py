@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from surefoot.simulation.engine import Outcome as Outcome
     from surefoot.simulation.engine import default_checkpoints as default_checkpoints
     from surefoot.simulation.engine import simulate as simulate
-    from surefoot.simulation.guard_plan import GuardRollout as GuardRollout
-    from surefoot.simulation.guard_plan import plan_guard as plan_guard
     from surefoot.simulation.guard_simulation import GuardOutcome as GuardOutcome
+    from surefoot.simulation.guard_simulation import GuardRollout as GuardRollout
+    from surefoot.simulation.guard_simulation import plan_guard as plan_guard
     from surefoot.simulation.guard_simulation import simulate_guard as simulate_guard
     from surefoot.simulation.gym import BanditEnv as BanditEnv
     from surefoot.simulation.gym import GuardedEnv as GuardedEnv
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from surefoot.simulation.rewards import Rewards as Rewards
     from surefoot.simulation.sweep import Part as Part
     from surefoot.simulation.sweep import Sweep as Sweep
+    from surefoot.simulation.sweep import read_sweep as read_sweep
     from surefoot.simulation.sweep import run_sweep as run_sweep
-    from surefoot.simulation.sweep_config import read_sweep as read_sweep
     from surefoot.simulation.worlds import ArmsWorld as ArmsWorld
     from surefoot.simulation.worlds import Baseline as Baseline
     from surefoot.simulation.worlds import Block as Block
@@ -41,13 +41,11 @@ __getattr__, __dir__ = lazy(
     {
         "": ("rollout_plan",),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
-        "guard_plan": ("GuardRollout", "plan_guard"),
-        "guard_simulation": ("GuardOutcome", "simulate_guard"),
+        "guard_simulation": ("GuardOutcome", "GuardRollout", "plan_guard", "simulate_guard"),
         "gym": ("BanditEnv", "GuardedEnv"),
         "policy_specs": ("Problem", "Spec"),
         "rewards": ("Bernoulli", "Bounded", "Gaussian", "Rewards"),
-        "sweep": ("Part", "Sweep", "run_sweep"),
-        "sweep_config": ("read_sweep",),
+        "sweep": ("Part", "Sweep", "read_sweep", "run_sweep"),
         "worlds": (
             "ArmsWorld",
             "Baseline",

@@ -20,7 +20,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.simulation.policy_specs import Problem, Spec, as_specs, played_row, seed_of_run
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
+from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
 from surefoot.simulation.worlds import Block, Realisation, World
 
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
@@ -296,8 +296,12 @@ def play_chunk(
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkTask(VersionedTask):
-    """Some runs to play wherever there is room; a worker with another version of surefoot refuses."""
+class ChunkTask:
+    """Some runs to play wherever there is room; a worker with another version of surefoot refuses.
+
+    A task is told its version when it is sent: so the package is read where work leaves a process, and nowhere else,
+    for on a cold disk that takes most of a second.
+    """
 
     world: World
     policies: Sequence[Spec]
@@ -307,6 +311,9 @@ class ChunkTask(VersionedTask):
     watched: Sequence[float]
     checkpoints: NDArray[np.int64]
     code: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "code": self.code or version_of_code()}
 
     def __call__(self) -> Any:
         """Play, and hand in the counts."""

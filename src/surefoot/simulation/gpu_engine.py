@@ -74,19 +74,12 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
     )
 
 
-class Kind(NamedTuple):
-    """What runs of one program have in common: a policy's type in the core, and a radius."""
-
-    policy: str
-    radius: int
-
-
-def engine_of(kind: Kind, *, fixed: bool, dim: int) -> Engine:
-    """The engine for a kind of runs in worlds of that dimension, whose rows stay the same or not."""
+def engine_of(policy: str, radius: int, *, fixed: bool, dim: int) -> Engine:
+    """The engine for a policy's type in the core with a radius, in worlds whose rows stay the same or not."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
     # One lane alone prepares new rows, and chooses the sets of the `dual` radius.
-    team = TEAM if fixed and kind.radius != RADII["dual"] else 1
-    return Engine(kind.policy, kind.radius, fixed, dim, team, BLOCK, task, ROUNDS.itemsize)
+    team = TEAM if fixed and radius != RADII["dual"] else 1
+    return Engine(policy, radius, fixed, dim, team, BLOCK, task, ROUNDS.itemsize)
 
 
 def refusal(world: World, specs: Sequence[Spec]) -> str | None:
@@ -182,7 +175,7 @@ class Setup(NamedTuple):
 
     realisations: list[Realisation]
     blocks: list[Block]
-    kinds: list[Kind]
+    engines: list[Engine]
     settings: list[list[bytes]]
 
 
@@ -197,14 +190,14 @@ def set_up(world: World, specs: Sequence[Spec], seed: int, runs: Sequence[int], 
         one.problem(block, seed=seed_of_run(seed, run))
         for one, block, run in zip(realisations, blocks, runs, strict=True)
     ]
-    kinds, settings = [], []
+    engines, settings = [], []
     for spec in specs:
         in_runs = [spec.new_policy(problem).core.settings for problem in problems]
         for one in in_runs:
             one.watchful = False  # the means are the world's own: no row can contradict what was declared
-        kinds.append(Kind(TYPES[spec.policy], in_runs[0].radius))
+        engines.append(engine_of(TYPES[spec.policy], in_runs[0].radius, fixed=world.fixed, dim=world.dim))
         settings.append([one.raw() for one in in_runs])
-    return Setup(realisations, blocks, kinds, settings)
+    return Setup(realisations, blocks, engines, settings)
 
 
 class Stage:
@@ -218,7 +211,7 @@ class Stage:
         self._checkpoints = cupy.asarray(checkpoints)
         self._columns = len(MEASURES) + len(watched)
         self._architecture = f"sm_{cupy.cuda.Device().compute_capability}"
-        self._modules: dict[Kind, Any] = {}
+        self._modules: dict[Engine, Any] = {}
         size = world.actions * world.dim
         self._team_room = 8 * (6 * size + 16 * world.actions) + 16 * 1024
 
@@ -240,10 +233,10 @@ class Stage:
         rounds = self._rounds_of(setup)
         counts = cupy.zeros((len(specs), runs, self._checkpoints.size, self._columns))
         learned = cupy.zeros((len(specs), runs, learned_size(self._world.dim)))
-        by_kind: dict[Kind, list[NDArray[np.void]]] = {}
-        for spec, kind, settings, *ends in zip(specs, setup.kinds, setup.settings, counts, learned, strict=True):
-            by_kind.setdefault(kind, []).append(self._tasks(spec, settings, setup.realisations, rounds, *ends))
-        starts = [self._prepare(kind, np.concatenate(tasks)) for kind, tasks in by_kind.items()]
+        by_engine: dict[Engine, list[NDArray[np.void]]] = {}
+        for spec, engine, settings, *ends in zip(specs, setup.engines, setup.settings, counts, learned, strict=True):
+            by_engine.setdefault(engine, []).append(self._tasks(spec, settings, setup.realisations, rounds, *ends))
+        starts = [self._prepare(engine, np.concatenate(tasks)) for engine, tasks in by_engine.items()]
         cupy.cuda.Stream.null.synchronize()  # the other streams do not wait for this one
         streams = [cupy.cuda.Stream(non_blocking=True) for _ in starts]
         for stream, (start, _) in zip(streams, starts, strict=True):
@@ -269,7 +262,7 @@ class Stage:
         draws = cupy.empty((len(blocks), horizon))
         grid = ((horizon + DRAW_THREADS - 1) // DRAW_THREADS, len(blocks))
         is_normal = np.int32(setup.realisations[0].rewards.kind == GAUSSIAN)
-        draw = self._module(setup.kinds[0]).get_function("draw")  # every program has one
+        draw = self._module(setup.engines[0]).get_function("draw")  # every program has one
         draw(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), draws))
         return rounds | {"baselines": cupy.asarray(baselines), "draws": draws}
 
@@ -291,12 +284,12 @@ class Stage:
         tasks["is_told"] = spec.knows_baseline
         return tasks
 
-    def _prepare(self, kind: Kind, tasks: NDArray[np.void]) -> tuple[Callable[[], None], Any]:
+    def _prepare(self, engine: Engine, tasks: NDArray[np.void]) -> tuple[Callable[[], None], Any]:
         """What starts the runs of one kind of policy, and where failures are written.
 
         All memory is taken before anything starts: a device takes some only between kernels.
         """
-        cupy, engine = self._cupy, self._engine(kind)
+        cupy = self._cupy
         grid = (tasks.size * engine.team + BLOCK - 1) // BLOCK
         teams = grid * BLOCK // engine.team
         memory = cupy.empty(teams * (engine.team * LANE_ROOM + self._team_room), dtype=np.uint8)
@@ -319,20 +312,17 @@ class Stage:
             cupy.asarray(rounds.view(np.uint8)),
             failed,
         )
-        kernel = self._module(kind).get_function("play")
+        kernel = self._module(engine).get_function("play")
 
         def start(_memory: Any = memory) -> None:
             kernel((grid,), (BLOCK,), arguments, shared_mem=ARENA_BYTES)
 
         return start, failed
 
-    def _engine(self, kind: Kind) -> Engine:
-        return engine_of(kind, fixed=self._world.fixed, dim=self._world.dim)
-
-    def _module(self, kind: Kind) -> Any:
-        if kind not in self._modules:
-            self._modules[kind] = self._cupy.RawModule(path=str(program(self._engine(kind), self._architecture)))
-        return self._modules[kind]
+    def _module(self, engine: Engine) -> Any:
+        if engine not in self._modules:
+            self._modules[engine] = self._cupy.RawModule(path=str(program(engine, self._architecture)))
+        return self._modules[engine]
 
     def _check(self, failed: Any, realisations: list[Realisation]) -> None:
         rounds = self._cupy.asnumpy(failed)

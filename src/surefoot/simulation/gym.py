@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.arrays import count, positive
-from surefoot.errors import ConfigError, InputError
+from surefoot.errors import ConfigError, InputError, MissingPackageError
 from surefoot.policies.guard import Guard
 from surefoot.simulation.rewards import reward_of
 from surefoot.simulation.worlds import WORLDS, Block, PaperWorld, Realisation, World
@@ -20,7 +20,9 @@ try:
     import gymnasium
     from gymnasium import spaces
 except ImportError as error:
-    raise ImportError("BanditEnv needs Gymnasium. Install it with: pip install 'surefoot[simulation]'") from error
+    raise MissingPackageError(
+        "BanditEnv needs Gymnasium. Install it with: pip install 'surefoot[simulation]'"
+    ) from error
 
 NORMAL_LIMIT = 40.0  # a standard normal number lies outside with a probability below 1e-349
 

@@ -11,7 +11,7 @@ from surefoot.arrays import fraction, positive
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.hints import nearest
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, SafeLUCB
-from surefoot.policies.safe_settings import REALISED_SHARE, suitable_ridge
+from surefoot.policies.linear_settings import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 
 if TYPE_CHECKING:

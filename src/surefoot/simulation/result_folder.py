@@ -63,8 +63,8 @@ class LocalFolder(ResultFolder):
 
     def names(self) -> list[str]:
         """What lies in the folder itself, without what a kill left of writing a file."""
-        found = sorted(each.name for each in self._path.iterdir()) if self._path.exists() else []
-        return [name for name in found if not is_left_behind(name, self._path / "settings.json")]
+        names = sorted(each.name for each in self._path.iterdir()) if self._path.exists() else []
+        return [name for name in names if not is_left_behind(name, self._path / "settings.json")]
 
     def read(self, name: str) -> bytes | None:
         """What a file holds; None where there is none."""
@@ -85,10 +85,10 @@ class LocalFolder(ResultFolder):
     def _is_whole(self, name: str, shape: tuple[int, ...]) -> bool:
         try:
             # Mapped: the header and the length are checked, and nothing is read.
-            found: Counts = np.load(self._path / name, mmap_mode="r")
+            counts: Counts = np.load(self._path / name, mmap_mode="r")
         except (OSError, ValueError, EOFError):
             return False
-        return found.shape == shape
+        return counts.shape == shape
 
     @contextmanager
     def arrays(self, names: Sequence[str]) -> Iterator[list[Counts]]:
@@ -122,10 +122,10 @@ class RemoteFolder(ResultFolder):
     def _sizes(self, folder: str) -> dict[str, int]:
         self._files.invalidate_cache()  # other workers wrote meanwhile
         try:
-            found = self._files.ls(f"{self._root}/{folder}".rstrip("/"), detail=True)
+            files = self._files.ls(f"{self._root}/{folder}".rstrip("/"), detail=True)
         except FileNotFoundError:
             return {}
-        return {each["name"].rstrip("/").rpartition("/")[2]: each["size"] for each in found}
+        return {each["name"].rstrip("/").rpartition("/")[2]: each["size"] for each in files}
 
     def read(self, name: str) -> bytes | None:
         """What a file holds; None where there is none."""
@@ -145,7 +145,7 @@ class RemoteFolder(ResultFolder):
             if not path.startswith("/"):
                 raise ConfigError(
                     f"`{self.address}` must lie in a bucket that exists, but there is no {path.split('/')[0]!r}. "
-                    "Make it first, or mend the name."
+                    "Create it first, or correct the name."
                 ) from error
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(path, whole)

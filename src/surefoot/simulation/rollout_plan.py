@@ -19,15 +19,97 @@ from typing import Any
 import numpy as np
 
 from surefoot import theory
-from surefoot.arrays import Vector, count, positive
+from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.linear.features import Disjoint, FeatureMap, OneHot
 from surefoot.simulation.engine import Outcome, simulate
-from surefoot.simulation.plan_worlds import MappedWorld, PlanWorld
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Gaussian, RewardsNeeded
 from surefoot.simulation.workers import Where
+from surefoot.simulation.worlds import Baseline, Realisation, World
+
+
+@dataclass(frozen=True)
+class PlanWorld(World):
+    """Random actions of which one, the baseline, earns `baseline_reward` and the best one `lift` more, as a share."""
+
+    baseline: Baseline = field(default_factory=lambda: Baseline(action=0))
+    baseline_reward: float = 0.5
+    lift: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("baseline_reward", self.baseline_reward, hint="baseline_reward is what today's action earns.")
+        positive("lift", self.lift, hint="lift is how much more the best action earns; 0.1 is 10%.")
+
+    def realise(self, seed: np.random.SeedSequence) -> Realisation:
+        """Draw rows with positive means; scale them to the best reward, and make row 0 the baseline."""
+        rng, shared = self._parts(seed)
+        theta = rng.standard_normal(self.dim)
+        rows = rng.standard_normal((self.actions, self.dim))
+        # Mirrored instead of drawn again: as likely, and as many rows as were asked for.
+        rows[rows @ theta < 0] *= -1
+        best = self.baseline_reward * (1 + self.lift)
+        means = rows @ theta
+        theta = theta * (best / means.max())
+        means = rows @ theta
+        # The action whose reward is nearest becomes the baseline; stretching its row makes that exact.
+        order = np.argsort(-means, kind="stable")
+        # Never the best row itself, which has to earn `lift` more.
+        chosen = int(order[1:][np.argmin(np.abs(means[order[1:]] - self.baseline_reward))])
+        rows[chosen] *= self.baseline_reward / means[chosen]
+        rows[[0, chosen]] = rows[[chosen, 0]]
+        return Realisation(
+            rows=np.ascontiguousarray(rows),
+            theta=theta,
+            theta_bound=float(np.linalg.norm(theta)),
+            feature_bound=float(np.linalg.norm(rows, axis=1).max()),
+            **shared,
+        )
+
+
+@dataclass(frozen=True)
+class MappedWorld(PlanWorld):
+    """The same over the rows of a feature map that gives every action a theta of its own, and contexts drawn evenly.
+
+    Action 0 is the baseline, whatever the context, and the others earn between half as much and the best.
+    """
+
+    phi: FeatureMap | None = None
+    theta_bound: float = 0.0
+
+    @property
+    def fixed(self) -> bool:  # type: ignore[override]
+        """Without a context all rounds are alike."""
+        return isinstance(self.phi, OneHot)
+
+    def realise(self, seed: np.random.SeedSequence) -> Realisation:
+        """Draw the means of the actions."""
+        assert self.phi is not None
+        rng, shared = self._parts(seed)
+        means = self.baseline_reward * rng.uniform(0.5, 1.0 + self.lift, self.actions)
+        means[:2] = self.baseline_reward, self.baseline_reward * (1.0 + self.lift)
+        theta = np.zeros((self.actions, self.dim // self.actions))
+        theta[:, 0] = means
+        settings: dict[str, Any] = {
+            "theta": theta.ravel(),
+            "theta_bound": max(self.theta_bound, float(np.linalg.norm(means))),
+            "feature_bound": self.phi.bound * (1 + 1e-9),
+            **shared,
+        }
+        if isinstance(self.phi, OneHot):
+            return Realisation(rows=np.eye(self.actions), **settings)
+        return Realisation(draw=self._rows, **settings)
+
+    def _rows(self, rng: np.random.Generator) -> Matrix:
+        """Rows (1, x) in the block of each action, x drawn afresh in every round."""
+        width, at = self.dim // self.actions, np.arange(self.actions)
+        rows = np.zeros((self.actions, self.actions, width))
+        rows[at, at, 0] = 1.0
+        rows[at, at, 1:] = rng.random(width - 1) / math.sqrt(max(1, width - 1))
+        return rows.reshape(self.actions, -1)
+
 
 FREE_FROM = 0.8  # a learner acts freely if the baseline was not played in the last fifth of the simulation
 KINDS = ("safe", "paper")
@@ -35,7 +117,7 @@ MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolate
 
 
 @dataclass(frozen=True)
-class Answer:
+class Rollout:
     """What a manager asked, for one policy and alpha. Rounds and days are medians over runs; `slow`: nine runs of ten.
 
     A run is free if the baseline was not played in its last fifth; `free_round` then follows the last time it was.
@@ -67,7 +149,7 @@ class Answer:
 class Plan:
     """The answers, policy by policy and in the order of alphas, and what they rest on."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[Rollout, ...]
     rounds: int
     days: float
     settings: dict[str, Any]
@@ -78,14 +160,14 @@ class Plan:
         """The policies, in the order asked for."""
         return list(dict.fromkeys(answer.policy for answer in self.answers))
 
-    def of(self, policy: str) -> list[Answer]:
+    def of(self, policy: str) -> list[Rollout]:
         """The answers of one policy, by alpha."""
         return [answer for answer in self.answers if answer.policy == policy]
 
     def needed(self, alpha: float) -> RewardsNeeded:
         """How many rewards bounds that hold at all times must see."""
-        told = self.settings
-        return RewardsNeeded(told["lift"], alpha, told["delta"], is_known=told["known"])
+        settings = self.settings
+        return RewardsNeeded(settings["lift"], alpha, settings["delta"], is_known=settings["known"])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
@@ -172,10 +254,10 @@ def plan(
         raise ConfigError("`alphas` must hold at least one alpha.")
     positive("noise", noise, hint="noise is the standard deviation of a reward; 0.5 for clicks and sales.")
     rewards = Bernoulli() if clicks else Gaussian(noise)
-    told: dict[str, Any] = {"rewards": rewards, "baseline_reward": baseline_reward, "lift": lift}
-    world = PlanWorld(dim=dim, actions=actions, **told)
+    options: dict[str, Any] = {"rewards": rewards, "baseline_reward": baseline_reward, "lift": lift}
+    world = PlanWorld(dim=dim, actions=actions, **options)
     if isinstance(phi, Disjoint | OneHot):
-        world = MappedWorld(dim=phi.dim, actions=actions, phi=phi, theta_bound=theta_bound, **told)
+        world = MappedWorld(dim=phi.dim, actions=actions, phi=phi, theta_bound=theta_bound, **options)
     if clicks and baseline_reward * (1 + lift) > 1:
         raise ConfigError(
             f"`baseline_reward * (1 + lift) <= 1` must hold for clicks, but it is {baseline_reward * (1 + lift):g}. "
@@ -189,15 +271,15 @@ def plan(
     }  # fmt: skip
     kinds = {"safe": ("SafeLUCB", safe), "paper": ("CLUCB" if known else "CLUCB2", common)}
     chosen = [kinds[kind] for kind in _kinds(policies)]
-    specs = [Spec(policy, alpha=alpha, **told) for policy, told in chosen for alpha in alphas]
+    specs = [Spec(policy, alpha=alpha, **options) for policy, options in chosen for alpha in alphas]
     horizon = math.ceil(per_day * days)
     rounds = min(horizon, MOST_ROUNDS)
-    found = simulate(world, specs, runs=runs, horizon=rounds, seed=seed, on=on)
-    answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found]
+    outcomes = simulate(world, specs, runs=runs, horizon=rounds, seed=seed, on=on)
+    answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in outcomes]
     if clicks:
         answers = [
             _with_need(answer, RewardsNeeded(lift, answer.alpha, delta, is_known=known), outcome, per_day, world)
-            for answer, outcome in zip(answers, found, strict=True)
+            for answer, outcome in zip(answers, outcomes, strict=True)
         ]
     settings = {
         "dim": dim, "actions": actions, "noise": rewards.noise, "baseline_reward": baseline_reward, "lift": lift,
@@ -205,7 +287,7 @@ def plan(
         "reward_range": None if reward_range is None else list(reward_range), "seed": seed,
         "simulated_rounds": rounds, "clicks": clicks,
     }  # fmt: skip
-    return Plan(tuple(answers), horizon, days, settings, tuple(found))
+    return Plan(tuple(answers), horizon, days, settings, tuple(outcomes))
 
 
 def _kinds(policies: Sequence[str]) -> list[str]:
@@ -229,7 +311,7 @@ def _check_range(reward_range: tuple[float, float] | None, world: PlanWorld) -> 
         )
 
 
-def _with_need(answer: Answer, needed: RewardsNeeded, outcome: Outcome, per_day: float, world: PlanWorld) -> Answer:
+def _with_need(answer: Rollout, needed: RewardsNeeded, outcome: Outcome, per_day: float, world: PlanWorld) -> Rollout:
     """With the day on which enough rewards have come, and how many more there were when the learner was free."""
     day = needed.rounds(world.baseline_reward, needed.alpha) / per_day
     free = free_rounds(outcome)
@@ -255,7 +337,7 @@ def rewards_until(outcome: Outcome, rounds: Vector, baseline_reward: float) -> t
     return np.maximum(earned - baseline_reward * kept, 1e-12), np.maximum(baseline_reward * kept, 1e-12)
 
 
-def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world: PlanWorld) -> Answer:
+def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world: PlanWorld) -> Rollout:
     spec, gap, baseline_reward = outcome.spec, world.lift * world.baseline_reward, world.baseline_reward
     assert spec.alpha is not None
     simulated = int(outcome.checkpoints[-1])
@@ -270,7 +352,7 @@ def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world:
     # "higher" never interpolates: runs that are not free are infinite, and inf - inf is NaN.
     typical, slow = float(np.quantile(free, 0.5, method="higher")), float(np.quantile(free, 0.9, method="higher"))
     own = outcome.watched.index(spec.alpha)
-    return Answer(
+    return Rollout(
         alpha=spec.alpha,
         policy=spec.policy,
         baseline_rounds=float(np.median(outcome.measures["baseline_rounds"][:, -1])),

@@ -29,7 +29,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from surefoot.arrays import count
 from surefoot.core import native
-from surefoot.errors import ConfigError, WorkerError
+from surefoot.errors import ConfigError, MissingPackageError, WorkerError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,18 +106,6 @@ def version_of_code() -> str:
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-class VersionedTask:
-    """A task that is told which surefoot it is of when it is sent; one that stays in its process is of that process.
-
-    So the package is read where work leaves a process, and nowhere else: on a cold disk that takes most of a second.
-    """
-
-    code: str | None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "code": self.code or version_of_code()}
 
 
 def check_version(code: str | None) -> None:
@@ -277,7 +265,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ImportError("`on='ray'` needs Ray. Install it with: pip install 'surefoot[ray]'") from error
+        raise MissingPackageError("`on='ray'` needs Ray: pip install 'surefoot[ray]'") from error
     return ray
 
 
@@ -315,7 +303,9 @@ def _connect_dask(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ImportError("`on='dask://...'` needs Dask. Install it with: pip install 'surefoot[dask]'") from error
+        raise MissingPackageError(
+            "`on='dask://...'` needs Dask. Install it with: pip install 'surefoot[dask]'"
+        ) from error
     try:
         return Client(f"tcp://{address}", set_as_default=False)
     except OSError as error:

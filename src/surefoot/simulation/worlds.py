@@ -81,8 +81,8 @@ class Baseline:
     policy: Callable[[Matrix], int] | None = None
 
     def __post_init__(self) -> None:
-        given = [self.rank is not None, self.action is not None, self.policy is not None]
-        if sum(given) != 1:
+        choices = [self.rank is not None, self.action is not None, self.policy is not None]
+        if sum(choices) != 1:
             raise ConfigError("A baseline must be given by exactly one of `rank`, `action` and `policy`.")
         if self.rank is not None:
             count("rank", self.rank, hint="rank 1 is the action with the best mean reward.")

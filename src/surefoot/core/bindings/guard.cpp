@@ -145,7 +145,9 @@ void bind_bank(nb::module_& module) {
   nb::class_<SideEstimate>(module, "SideEstimate", "What is estimated of one side's rewards.")
       .def_rw("count", &SideEstimate::count)
       .def_rw("mean", &SideEstimate::mean)
-      .def_rw("spread", &SideEstimate::spread);
+      .def_rw("spread", &SideEstimate::spread)
+      .def_rw("rewards", &SideEstimate::rewards)
+      .def_rw("overall", &SideEstimate::overall);
   nb::class_<Bank>(module, "Bank", "What is proved of the slack of one metric.")
       .def(nb::init<>(), "A bank of zeros, to be loaded.")
       .def_static("new", &new_bank, "settings"_a, "A bank with nothing in it but the reserve.")
@@ -202,6 +204,14 @@ void bind_guard(nb::module_& module) {
            "What a round of this share will be settled by, from what is known now: before its coin.")
       .def("charge", &GuardBooks::charge, "share"_a, "is_learner"_a,
            "Charge a round at its worst; returns a snapshot of the banks before it.")
+      .def(
+          "lose",
+          [](GuardBooks& books, double rounds) {
+            for (std::size_t i = 0; i < books.banks.size(); ++i) {
+              lose(books.settings.metrics[i], books.banks[i], rounds, books.settings.largest_share);
+            }
+          },
+          "rounds"_a, "Pay for so many rounds of which nothing is left.")
       .def("enter", &GuardBooks::enter, "plan"_a, "is_learner"_a, "rewards"_a,
            "Take in the rewards of the next round in the order of decisions; NaN is missing.")
       .def(

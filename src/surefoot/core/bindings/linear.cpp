@@ -259,12 +259,11 @@ std::optional<std::int64_t> first_long(const CubeIn& features, double bound) {
 
 void bind_linear(nb::module_& module) {
   bind_settings(module);
-  bind_ridge<4>(module);
-  bind_ridge<any>(module);
-  bind_ledger<4>(module);
-  bind_ledger<any>(module);
-  bind_memory<4>(module);
-  bind_memory<any>(module);
+  in_each_dimension([&]<int D>() {
+    bind_ridge<D>(module);
+    bind_ledger<D>(module);
+    bind_memory<D>(module);
+  });
   module.def("search", &search_for, nb::arg("center"), nb::arg("whitener"), nb::arg("radius"), nb::arg("bound"),
              nb::arg("q"), nb::arg("rows"), nb::arg("low"), nb::arg("high"), nb::arg("normals"), nb::arg("levels"),
              nb::arg("start"), nb::arg("room"), nb::arg("target"), nb::arg("budget"));

@@ -79,9 +79,10 @@ void bind_linear_policy(nb::module_& module) {
         }
         return nb::make_tuple(array_of(set.cells.rows, {count, d}), copied(successes), copied(failures), set.allowed(),
                               set.low, set.scale, set.gone.constant.total(), total_of(set.gone.linear),
-                              copied(set.gone.square));
+                              copied(set.gone.square), EPS * (set.gone.rows + 16.0) * set.gone.reach);
       },
-      "The likelihood set: rows, successes, failures, allowed, low, scale, and the parabolas' three parts; or None.");
+      "The likelihood set: rows, successes, failures, allowed, low, scale, the parabolas' three parts, and by how much "
+      "the last of them may be wrong; or None.");
   type.def("save_likelihood", [](B& b) {
     return b.state().likelihood ? copied(saved(*b.state().likelihood)) : copied(std::vector<double>());
   });

@@ -106,7 +106,7 @@ void bind_policies(nb::module_& module) {
         t.write(row.data());
         return copied(row);
       });
-  bind_policies_in_4(module);
+  if constexpr (HAS_4) bind_policies_in_4(module);
   bind_policies_in_any(module);
   each_arm_policy([&]<class P>() { bind_arm_policy<P>(module); });
   module.attr("FREE") = FREE;

@@ -154,16 +154,14 @@ void bind_proofs(nb::module_& module) {
   module.attr("BY_BALL") = SplitProof::by_ball;
   module.def("rows_json", &rows_json, "rows"_a, "Rows as JSON; None where one is not finite.");
   constexpr const char* text = "The certificate of a round as a journal holds it; None where JSON cannot tell it.";
-  const auto bind_for = [&]<int D>() {
+  in_each_dimension([&]<int D>() {
     module.def(
         "certificate_json",
         [](const Evidence<D>& evidence, double theta_bound, double gap, nb::str likelihood_name) {
           return certificate_json(evidence, theta_bound, gap, likelihood_name.c_str());
         },
         "evidence"_a, "theta_bound"_a, "gap"_a, "likelihood_name"_a, text);
-  };
-  bind_for.template operator()<4>();
-  bind_for.template operator()<any>();
+  });
 }
 
 }  // namespace surefoot

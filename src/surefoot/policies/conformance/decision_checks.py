@@ -41,9 +41,9 @@ def a_held_round_plays_the_baseline_and_says_what_would_have_been(subject: Subje
     allowed = 0
     for _ in range(subject.rounds(60)):
         rows, baseline, means = world.round()
-        told = subject.baseline_reward(float(means[baseline]))
-        free = copy.deepcopy(policy).decide(rows, baseline=baseline, baseline_reward=told)
-        held = policy.decide(rows, baseline=baseline, baseline_reward=told, hold=True)
+        declared = subject.baseline_reward(float(means[baseline]))
+        free = copy.deepcopy(policy).decide(rows, baseline=baseline, baseline_reward=declared)
+        held = policy.decide(rows, baseline=baseline, baseline_reward=declared, hold=True)
         assert (held.source, held.action) == ("baseline", baseline)
         assert not subject.plays_rows or np.array_equal(held.features, rows[baseline])
         assert held.certificate.is_held

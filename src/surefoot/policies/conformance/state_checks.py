@@ -9,8 +9,8 @@ import numpy as np
 
 from surefoot.policies.conformance.subject import Subject, check, same, trace
 from surefoot.policies.conformance.trial_world import TrialWorld
+from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.policy import Policy
-from surefoot.policies.watched_policy import WatchedPolicy
 
 WAYS: dict[str, Callable[[Policy], Policy]] = {
     "state": lambda policy: Policy.from_state(policy.state()),
@@ -47,9 +47,9 @@ def _stopped_and_restored(subject: Subject, restore: Callable[[Policy], Policy],
         assert trace(ours) == trace(theirs)
         waiting.append((ours, world.reward(mean)))
         twin.reward(mean)
-        made, reward = waiting.pop(0)
-        policy.observe(made, reward)
-        restored.observe(made.round, reward)
+        oldest, reward = waiting.pop(0)
+        policy.observe(oldest, reward)
+        restored.observe(oldest.round, reward)
     assert same(policy.state(), restored.state())
 
 
@@ -85,11 +85,11 @@ def _played(subject: Subject, world: TrialWorld, policy: Policy, count: int) -> 
     written = []
     for _ in range(count):
         rows, baseline, means = world.round()
-        asked = {"baseline": baseline, "baseline_reward": subject.baseline_reward(float(means[baseline]))}
-        decision = policy.decide(rows, **asked)
+        request = {"baseline": baseline, "baseline_reward": subject.baseline_reward(float(means[baseline]))}
+        decision = policy.decide(rows, **request)
         reward = world.reward(float(means[decision.action]))
-        coin = {"draw": decision.draw} if isinstance(policy, WatchedPolicy) and decision.draw == decision.draw else {}
-        written.append((rows, {**asked, "action": decision.action, "source": decision.source, **coin}, reward))
+        coin = {"draw": decision.draw} if isinstance(policy, LinearPolicy) and decision.draw == decision.draw else {}
+        written.append((rows, {**request, "action": decision.action, "source": decision.source, **coin}, reward))
         _settle(policy, decision, reward)
     return written
 
@@ -112,8 +112,8 @@ def a_recalled_round_is_booked_as_it_was_whatever_the_policy_would_do(subject: S
         rows, baseline, means = world.round()
         source = "learner" if rng.random() < 0.5 else "baseline"
         action = int(rng.integers(world.actions)) if source == "learner" else baseline
-        asked = {"baseline": baseline, "baseline_reward": subject.baseline_reward(float(means[baseline]))}
-        decision = policy.recall(rows, **asked, action=action, source=source)
+        request = {"baseline": baseline, "baseline_reward": subject.baseline_reward(float(means[baseline]))}
+        decision = policy.recall(rows, **request, action=action, source=source)
         assert (decision.action, decision.source) == (action, source)
         assert not subject.plays_rows or np.array_equal(decision.features, rows[action])
         counts[source] += 1

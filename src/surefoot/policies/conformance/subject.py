@@ -1,4 +1,4 @@
-"""The policy that is checked, what it is told, and what every check begins with."""
+"""The policy that is checked, what is declared to it, and what every check begins with."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Subject:
     ----------
     make : callable
         A function from a `TrialWorld` to a new policy with the settings of that world.
-    told : callable, optional
+    declare : callable, optional
         What `decide` is given as `baseline_reward`, as a function of the baseline's true mean; by default nothing.
     most_rounds : int
         No check plays more rounds than this.
@@ -41,7 +41,7 @@ class Subject:
     """
 
     make: Callable[[TrialWorld], Any]
-    told: Callable[[float], Any] | None = None
+    declare: Callable[[float], Any] | None = None
     most_rounds: int = 1_000
     plays_rows: bool = True
     proves: Literal["margin", "guaranteed"] = "margin"
@@ -80,7 +80,7 @@ class Subject:
         return min(most, self.most_rounds)
 
     def baseline_reward(self, mean: float) -> Any:
-        """What `decide` is told of the baseline.
+        """What is declared of the baseline.
 
         Parameters
         ----------
@@ -90,9 +90,9 @@ class Subject:
         Returns
         -------
         float or (low, high) or None
-            What `told` makes of it.
+            What `declare` makes of it.
         """
-        return None if self.told is None else self.told(mean)
+        return None if self.declare is None else self.declare(mean)
 
     def decide(self, policy: Policy, world: TrialWorld) -> tuple[Decision, float]:
         """Let the policy decide the next round; a catalogue where rows stay the same and it knows what that is.
@@ -111,8 +111,10 @@ class Subject:
         """
         rows, baseline, means = world.round()
         takes_catalogue = not world.changing and isinstance(policy, LinearPolicy)
-        given: Any = Catalogue(rows) if takes_catalogue else rows
-        decision = policy.decide(given, baseline=baseline, baseline_reward=self.baseline_reward(float(means[baseline])))
+        offered: Any = Catalogue(rows) if takes_catalogue else rows
+        decision = policy.decide(
+            offered, baseline=baseline, baseline_reward=self.baseline_reward(float(means[baseline]))
+        )
         return decision, float(means[decision.action])
 
 

@@ -14,6 +14,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 
+from surefoot.service.openapi import document
+from surefoot.service.page.reference import render
+from surefoot.service.routes.route_options import operations
+
 KINDS = {
     "css": "text/css; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -46,7 +50,7 @@ def files() -> dict[str, File]:
 def handlers() -> list[ControllerRouterHandler]:
     """Handlers of the page and of its static files; none of them holds data, and none asks for a token."""
     known = files()
-    return [_index(known["index.html"]), _static(known)]
+    return [_index(known["index.html"]), _static(known), _reference()]
 
 
 def _index(page: File) -> HTTPRouteHandler:
@@ -56,6 +60,19 @@ def _index(page: File) -> HTTPRouteHandler:
         return page.answer(request)
 
     return index
+
+
+def _reference() -> HTTPRouteHandler:
+    drawn: list[File] = []  # when it is first asked for: the document is that of all routes
+
+    @get("/api", include_in_schema=False, sync_to_thread=True)
+    def reference(request: Request[Any, Any, Any]) -> Response[bytes]:
+        """The API, to read."""
+        if not drawn:
+            drawn.append(File("api.html", render(document(request.app), operations(request.app))))
+        return drawn[0].answer(request)
+
+    return reference
 
 
 def _static(known: dict[str, File]) -> HTTPRouteHandler:

@@ -1,22 +1,138 @@
 """Decisions, fallbacks and rewards: what an app calls."""
 
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 
+from surefoot.errors import SurefootError
+from surefoot.experiment.kinds import Ask
 from surefoot.rounds import Answer, Receipt
 from surefoot.service import requests
 from surefoot.service.authorization import RequestScope, visit_of
-from surefoot.service.handlers import ROLE, Handlers
-from surefoot.service.registry import Registry
-from surefoot.service.requests import body_of
-from surefoot.service.responses import Confirmation, DecisionRead, Outcomes
+from surefoot.service.catalogues import Catalogues, refuse_bytes
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import REFUSED, Problem, ProblemError, of_error, problem
+from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.requests import READ_BATCH, READ_DECIDE, RewardValue, body_of, read_body
+from surefoot.service.responses import Confirmation, DecisionRead, Outcome, Outcomes
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
+from surefoot.service.tokens import Role
 
 TAGS = ["decisions"]
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
 REWARDS = ("unknown-decision", "reward-conflict", "reward-too-late", "reward-abandoned", "reward-out-of-range")
+ROLE: Role = "decide"  # of those who send decisions and rewards
+
+
+class Handlers:
+    """What serves decisions and rewards."""
+
+    def __init__(self, registry: Registry, catalogues: Catalogues, metrics: Metrics) -> None:
+        self._registry, self._catalogues, self._metrics = registry, catalogues, metrics
+        self.evaluated: Callable[[str, Answer], None] = lambda name, answer: None
+        if "opentelemetry.sdk" in sys.modules:  # whoever loads it wants spans
+            from surefoot.integrations.otel import evaluated
+
+            self.evaluated = evaluated
+
+    async def decide(self, name: str, body: bytes, visit: RequestScope) -> Answer:
+        """One decision."""
+        opened = await self._registry.find(name)
+        ask = await self._read(opened, read_body(READ_DECIDE, body))
+        # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
+        del body
+        visit.waits_for = opened.queue.submit([ask])
+        (result,) = await visit.waits_for
+        if isinstance(result, SurefootError):
+            raise result
+        return self._tell(name, result, visit)
+
+    async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> Outcomes:
+        """Many decisions, each answered on its own."""
+        opened = await self._registry.find(name)
+        batch = read_body(READ_BATCH, body).decisions
+        self._refuse_batch(batch)
+        read = [await self._read_or_error(opened, entry) for entry in batch]
+        asks = [entry for entry in read if isinstance(entry, Ask)]
+        visit.waits_for = opened.queue.submit(asks)
+        answers = iter(await visit.waits_for)
+        results = [next(answers) if isinstance(entry, Ask) else entry for entry in read]
+        visit.notes.update(experiment=name, decisions=len(results))
+        return Outcomes([self._outcome(name, result) for result in results])
+
+    async def book(self, name: str, body: bytes, visit: RequestScope) -> Answer:
+        """A round that the caller played on its own."""
+        opened = await self._registry.find(name)
+        arguments = await self._catalogues.arguments(opened, read_body(READ_DECIDE, body))
+        return self._tell(name, await self._registry.run(opened.experiment.book, by=visit.by, **arguments), visit)
+
+    async def reward(self, name: str, decision_id: str, value: RewardValue, visit: RequestScope) -> Receipt:
+        """One reward; a refusal is a problem."""
+        opened = await self._registry.find(name)
+        receipt = await opened.queue.reward(decision_id, value)
+        visit.notes.update(experiment=name, refused=receipt.refused)
+        if receipt.refused != "unknown":  # an id that does not exist may be anything
+            visit.notes["decision_id"] = decision_id
+        self._metrics.rewarded(name, receipt)
+        if receipt.refused is not None:
+            raise ProblemError.of(_refusal(receipt))
+        return receipt
+
+    async def reward_all(self, name: str, rewards: Sequence[requests.NamedReward], visit: RequestScope) -> Outcomes:
+        """Many rewards, each accepted or refused on its own."""
+        self._refuse_batch(rewards)
+        opened = await self._registry.find(name)
+        faults = [_fault(opened, entry) for entry in rewards]
+        sound = [(entry.decision_id, entry.value) for entry, fault in zip(rewards, faults, strict=True) if not fault]
+        receipts = iter(await opened.queue.reward_all(sound))
+        visit.notes.update(experiment=name, rewards=len(rewards))
+        return Outcomes([self._outcome(name, fault or next(receipts)) for fault in faults])
+
+    async def _read(self, opened: OpenExperiment, body: requests.Decide) -> Ask:
+        arguments = await self._catalogues.arguments(opened, body)
+        ask = opened.experiment.read(arguments)
+        if ask.rows is not None and "features" not in arguments:
+            refuse_bytes(ask.rows.size, self._registry.settings.limits)
+        return ask
+
+    async def _read_or_error(self, opened: OpenExperiment, body: requests.Decide) -> Ask | SurefootError | Problem:
+        try:
+            return await self._read(opened, body)
+        except SurefootError as error:
+            return error
+        except ProblemError as error:
+            return error.problem
+
+    def _tell(self, name: str, answer: Answer, visit: RequestScope) -> Answer:
+        visit.notes.update(
+            experiment=name,
+            decision_id=answer.decision_id,
+            event_number=0 if answer.head is None else answer.head.number,
+            source=answer.source,
+            is_repeat=answer.is_repeat,
+        )
+        return self._decided(name, answer)
+
+    def _decided(self, name: str, answer: Answer) -> Answer:
+        self._metrics.decided(name, answer)
+        self.evaluated(name, answer)
+        return answer
+
+    def _outcome(self, name: str, result: Answer | Receipt | SurefootError | Problem) -> Outcome:
+        if isinstance(result, Answer):
+            return Outcome(decision=self._decided(name, result))
+        if isinstance(result, Receipt):
+            self._metrics.rewarded(name, result)
+            return Outcome(receipt=result) if result.refused is None else Outcome(problem=_refusal(result))
+        return Outcome(problem=result if isinstance(result, Problem) else of_error(result))
+
+    def _refuse_batch(self, entries: Sequence[Any]) -> None:
+        most = self._registry.settings.limits.batch
+        if len(entries) > most:
+            raise ProblemError("too-large", f"At most {most} are taken at once, but got {len(entries)}.")
 
 
 def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
@@ -127,7 +243,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         responses=problems(*ABOUT, "unknown-decision", "decision-settled", "decision-conflict", body=True),
     )
     async def correct(name: ExperimentName, decision_id: DecisionId, request: Request[Any, Any, Any]) -> Receipt:
-        """Replace a reward that was measured wrongly, until it was learned; afterwards only a fork begins anew."""
+        """Replace a reward that was measured wrongly, until it was learned; after that only a fork can."""
         data, visit = await body_of(request, requests.Correct), visit_of(request.scope)
         experiment = (await registry.find(name)).experiment
         is_changed = await registry.run(experiment.correct, decision_id, data.value, reason=data.reason, by=visit.by)
@@ -148,3 +264,21 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         return Confirmation(confirmed, await registry.head(name))
 
     return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void, correct, confirm]
+
+
+def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | None:
+    """What is wrong with the metrics that a reward names, so that one mistake does not refuse the whole batch."""
+    try:
+        opened.experiment.read_rewards(entry.decision_id, entry.value)
+    except SurefootError as error:
+        return of_error(error)
+    return None
+
+
+def _refusal(receipt: Receipt) -> Problem:
+    """The problem that a refused reward is."""
+    assert receipt.refused is not None
+    detail = f"Decision {receipt.decision_id!r:.80} got {receipt.value!r:.200}."
+    if receipt.refused == "out_of_range":
+        detail += " Values must be finite, and those of a guard within their declared bounds."
+    return problem(REFUSED[receipt.refused], detail)

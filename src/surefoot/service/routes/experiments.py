@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from litestar import Request, get, post, put
+from litestar import Request, Response, get, post, put
 from litestar.handlers import HTTPRouteHandler
 
 from surefoot.errors import InputError, JournalError
 from surefoot.experiment import Status
 from surefoot.experiment.configuration import Configuration, configuration_in
-from surefoot.policies import Guard, Policy
+from surefoot.policies import Policy
 from surefoot.policies.by_name import make_policy
 from surefoot.rounds.events import Created
 from surefoot.service import requests, responses
@@ -19,7 +19,7 @@ from surefoot.service.catalogues import Catalogues, refuse_size
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.requests import body_of
-from surefoot.service.routes.route_options import ExperimentName, guarded, problems
+from surefoot.service.routes.route_options import ExperimentName, also, guarded, problems
 
 TAGS = ["experiments"]
 
@@ -55,10 +55,11 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     @post(
         "/v1/experiments",
         **guarded("admin", TAGS, "createExperiment", body=requests.CreateExperiment),
-        responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
+        responses=also(200, Status, "It was created before, with the same settings; its mode may be another by now.")
+        | problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def create(request: Request[Any, Any, Any]) -> Status:
-        """Begin an experiment; it starts in shadow, unless told otherwise."""
+    async def create(request: Request[Any, Any, Any]) -> Response[Status]:
+        """Begin an experiment; it starts in shadow, unless `mode` says otherwise."""
         data = await body_of(request, requests.CreateExperiment)
         policy = policy_of(data) if data.configuration is None else configured(data, data.configuration)
         history = None if data.history is None else (data.history.features, data.history.rewards)
@@ -76,6 +77,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             "feature_names": data.feature_names,
             "reward_unit": data.reward_unit,
         }
+        is_new = data.name not in await registry.names()
         if data.ledger == "sharded":
             single = ("history", "configuration", "confirm_within")
             if any(getattr(data, field) is not None for field in single):
@@ -92,15 +94,15 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
                 confirm_within=data.confirm_within,
             )
         visit.notes["experiment"] = data.name
-        return await status(opened)
+        return Response(await status(opened), status_code=201 if is_new else 200)
 
-    def policy_of(data: requests.CreateExperiment) -> Policy | Guard:
+    def policy_of(data: requests.CreateExperiment) -> Policy:
         # Checked before the policy is made, which allocates the square of it.
         for name in ("dim", "arms", "metrics"):
             size = data.settings.get(name, 1)
             refuse_dim(len(size) if isinstance(size, dict) else size, f"settings.{name}")
         refuse_seed(data.settings)
-        policy: Policy | Guard = make_policy(data.policy, data.settings)
+        policy: Policy = make_policy(data.policy, data.settings)
         return policy
 
     def configured(data: requests.CreateExperiment | requests.ForkExperiment, text: str) -> Configuration:
@@ -228,6 +230,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         opened, visit = await registry.find(name), visit_of(request.scope)
         about = {"person": data.person, "before": data.before, "by": visit.by, "reason": data.reason}
         erased = await registry.run(opened.experiment.erase, data.decision_ids, **about)
+        registry.note_soon()
         visit.notes.update(experiment=name, erased=erased)
         return responses.Erasure(erased, await registry.head(name), registry.journal.is_forgetting)
 
@@ -239,7 +242,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     async def register(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
         data = await body_of(request, requests.Catalogue)
-        refuse_size(data.actions, limits)
+        refuse_size([action.features for action in data.actions], limits)
         opened = await registry.find(name)
         if not opened.takes_rows:
             raise InputError("`actions` are not registered for a guard: its decisions bring `baseline` and `proposal`.")

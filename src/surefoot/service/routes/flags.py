@@ -6,7 +6,9 @@ reward may come. A bulk evaluation, which SDKs repeat by a timer, decides once f
 same again until the unit's window is over.
 """
 
+import asyncio
 import hashlib
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,10 +19,10 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from surefoot.errors import InputError, JournalNotFoundError
 from surefoot.rounds import Answer
 from surefoot.service.authorization import RequestScope, visit_of
-from surefoot.service.handlers import ROLE, Handlers
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.requests import body_of
+from surefoot.service.routes.decisions import ROLE, Handlers
 from surefoot.service.routes.route_options import ExperimentName, also, guarded, problems
 
 TAGS = ["flags"]
@@ -68,10 +70,12 @@ class Gate(msgspec.Struct):
     """Whether the guard allows a share now, as the web metric of Argo Rollouts reads it.
 
     `share` is what the next proposal would get, `allowed` the most that is proved to be safe, `binds` the metric that
-    allows least. In shadow and paused mode, and while the alarm is on, the gate is closed.
+    allows least. In shadow and paused mode, and while the alarm is on, the gate is closed. `is_costing` says that the
+    proposal was shown to do worse, at 95%.
     """
 
     is_open: bool
+    is_costing: bool
     share: float
     allowed: float
     binds: str
@@ -128,18 +132,13 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
             return _failure(400, "PARSE_ERROR", error.problem.detail)
         if unit is None:
             return _failure(400, "TARGETING_KEY_MISSING", NO_KEY)
-        found = Evaluations([])
-        for name in filter(visit.may_see, await registry.names()):
-            opened = await flag(name)
-            if opened is None or not _has_units(opened):
-                continue
-            try:
-                answer = await registry.run(opened.experiment.find_unit, unit) or await decide(name, unit, visit)
-            except InputError as error:
-                return _failure(400, "INVALID_CONTEXT", str(error))
-            found.flags.append(_evaluation(name, answer))
+        visit.waits_for = asyncio.gather(*(side(name, unit, visit) for name in await registry.names()))
+        try:
+            found = Evaluations([one for one in await visit.waits_for if one is not None])
+        except InputError as error:
+            return _failure(400, "INVALID_CONTEXT", str(error))
         tag = f'"{hashlib.sha256(msgspec.json.encode(found)).hexdigest()[:32]}"'
-        if tag in known:
+        if tag in [one.strip().removeprefix("W/") for one in known.split(",")]:
             return Response(None, status_code=304, headers={"ETag": tag})
         return Response(found, headers={"ETag": tag})
 
@@ -156,7 +155,20 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
             raise InputError(f"A gate is that of a guard, but {name!r} has the policy {status.policy}.")
         guard = status.guard
         is_open = status.mode == "guarded" and not status.is_refuted and guard.share >= share
-        return Gate(is_open, guard.share, guard.allowed, guard.binds, status.rounds)
+        is_costing = status.lift is not None and status.lift.is_costing
+        return Gate(is_open, is_costing, guard.share, guard.allowed, guard.binds, status.rounds)
+
+    async def side(name: str, unit: str, visit: RequestScope) -> Evaluation | None:
+        """The side of a unit, whose coin falls now if it never did; None where there is no such flag."""
+        opened = await flag(name) if visit.may_see(name) else None
+        if opened is None or not _has_units(opened):
+            return None
+        answer = await registry.run(opened.experiment.find_unit, unit)
+        if answer is None:
+            answer = await decide(name, unit, replace(visit, notes={}))
+        else:
+            handlers.evaluated(name, answer)
+        return _evaluation(name, answer)
 
     async def flag(name: str) -> OpenExperiment | None:
         try:

@@ -27,10 +27,9 @@ LOOK_SECONDS, BREATH_SECONDS = 0.5, 15.0  # between two looks at an experiment, 
 
 
 class Picture(msgspec.Struct):
-    """Where an experiment stood over time, oldest first; and when it was first proved that it pays, or does not."""
+    """Where an experiment stood over time, oldest first."""
 
     points: list[Status]
-    proved: list[Status]
 
 
 class Decisions(msgspec.Struct):
@@ -44,7 +43,6 @@ class Live(msgspec.Struct):
 
     status: Status
     points: list[Status]
-    proved: list[Status]
     decisions: list[Answer]
     beliefs: Beliefs
     alarms: list[Alarm]
@@ -60,7 +58,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         """Floor, guaranteed and estimated reward over time; of a guard its share and its banks."""
         opened = await registry.find(name)
         await registry.run(opened.look)
-        return Picture(opened.history.points, opened.history.proved)
+        return Picture(opened.history.points)
 
     @get("/v1/experiments/{name:str}/decisions", **guarded("read", TAGS, "listDecisions"), responses=unknown)
     async def decisions(name: ExperimentName, limit: Limit = 20, until: EventNumber = None) -> Decisions:
@@ -136,7 +134,6 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         return Live(
             status=status,
             points=opened.history.since(after),
-            proved=[point for point in opened.history.proved if point.events > after],
             decisions=opened.newest(20, after=after),
             beliefs=opened.beliefs(),
             alarms=alarms_of(status),

@@ -2,7 +2,7 @@
 
 import { drawBank } from "./guard_chart.js";
 import { PER_PROPOSAL, liftTile } from "./lift.js";
-import { amount, count, element, exactly, number, percent, precisely } from "./words.js";
+import { amount, count, element, exactly, isMoney, number, percent, precisely, sum, unitOf } from "./words.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const LONGEST_ACTION = 120;
@@ -12,7 +12,7 @@ export const share = (value) => (value < 0.1 ? exactly(Math.round(value * 1000) 
 // Where every share is proved to be safe, no metric limits it, and what is left is the ramp's.
 export const isLimited = ({ allowed }) => allowed < 1;
 
-export const cardLine = ({ guard }) => `share ${share(guard.share)}, `;
+export const cardLine = ({ guard }) => `next share ${share(guard.share)}, `;
 
 export const meaning = "A coin gives the learner the share of the decisions that is proved to be safe, and today's choice the rest.";
 
@@ -43,16 +43,46 @@ function promise({ metrics, promise: kind }, { delta }) {
 const keeps = ([name, { kind, alpha }]) =>
   kind === "floor" ? `${name} is at least ${precisely(1 - alpha)} of the baseline's` : `${name} is at most ${precisely(1 + alpha)} of the baseline's`;
 
-export function tiles(status, recentShare, tile) {
-  const { guard } = status;
-  const waits = status.waiting && status.held_up_by ? `${count(status.waiting)} have come, and wait for that of ${status.held_up_by}` : `${count(status.learned)} settled so far`;
+export function tiles(status, recentShare, first, tile) {
+  const { guard } = status, isBill = speaksOfMoney(status);
+  const waits = status.waiting && status.held_up_by ? `${count(status.waiting)} have come, and wait for an earlier one` : `${count(status.learned)} settled so far`;
   return [
-    liftTile(status, tile),
-    tile("Share of the learner", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
+    ...(isBill ? moneyTiles(status, first, tile) : [liftTile(status, tile)]),
+    tile("Share of the next decisions", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
     tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start${wherever(status)}`),
-    tile(`Bank of ${guard.binds}`, amount(guard.metrics[guard.binds].bank, status.reward_unit), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
-    tile("Rewards pending", count(status.pending), waits),
+    ...(isBill ? [] : [tile(`Bank of ${guard.binds}`, amount(guard.metrics[guard.binds].bank, unitOf(guard.binds, status)), isLimited(guard) ? "may still be spent; limits the share" : "may still be spent")]),
+    tile("Rewards pending", count(status.pending), waits, "", status.held_up_by),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's, ${count(status.baseline_rounds)} the baseline's`),
+  ];
+}
+
+// What the learner's decisions have cost less than today's choice at its mean; `proved` is that at its least, 95% sure.
+const savings = ({ guard, learner_rounds: played }) => {
+  const { baseline_mean: today, learner_mean: now, lift_high: high } = guard.metrics.cost;
+  return { saved: today == null || now == null ? 0 : (today - now) * played, proved: -high * played };
+};
+
+const DAY = 86400, HOUR = 3600;
+const speaksOfMoney = (status) => status.guard.metrics.cost != null && isMoney(unitOf("cost", status));
+const rounded = (value, { reward_unit: unit }) => amount(value, unit, Math.abs(value) < 1000 ? 1 : value);
+
+// What was saved, in words; nothing where costs are not in money, or nothing was.
+export function savedMoney(status) {
+  const saved = speaksOfMoney(status) ? savings(status).saved : 0;
+  return saved > 0 ? rounded(saved, status) : "";
+}
+
+// The bill, and beside it the promises that it is saved under.
+function moneyTiles(status, first, tile) {
+  const { guard, rounds, learner_rounds: played } = status, { saved, proved } = savings(status), money = (value) => rounded(value, status);
+  const share = percent(saved / (guard.metrics.cost.baseline_mean * rounds)), sure = proved > 0 ? `at least ${money(proved)}, 95% sure` : "not proved yet";
+  // A day is told only by who has seen an hour of it.
+  const seconds = first ? status.time - first.time : 0, since = saved - (first ? savings(first).saved : 0);
+  const pace = seconds >= HOUR ? `; ${money((since / seconds) * DAY)} a day at this pace` : `; ${money((saved / rounds) * 1000)} in 1,000 decisions`;
+  const floors = Object.entries(guard.metrics).filter(([, { kind, lift }]) => kind === "floor" && lift != null);
+  return [
+    tile("Saved so far", money(saved), saved ? `${share} of today's bill, ${sure}${pace}` : "nothing is known yet", "is-margin"),
+    ...floors.map(([name, { lift, alpha, bank, baseline_mean: mean }]) => tile(`Of ${name} kept`, exactly(1 + (lift * played) / rounds), `the floor is ${precisely(1 - alpha)}; proved to be ${number(bank, Math.max(bank, mean))} above it`)),
   ];
 }
 
@@ -61,9 +91,9 @@ const wherever = ({ guard, learner_rounds: played }) => (guard.differing_rounds 
 
 export const NOTE = "What may still be spent, and the mean rewards of both sides, which are not comparable where shares and rewards change over time. The interval is, in the reward's own units, and holds at all times at once (95%).";
 
-export const metrics = (guard, points) => Object.entries(guard.metrics).map(([name, metric]) => metricRow(name, metric, name === guard.binds && isLimited(guard), points));
+export const metrics = (status, points) => Object.entries(status.guard.metrics).map(([name, metric]) => metricRow(name, metric, name === status.guard.binds && isLimited(status.guard), unitOf(name, status), points));
 
-function metricRow(name, metric, binds, points) {
+function metricRow(name, metric, binds, unit, points) {
   const { kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift_low: low, lift_high: high } = metric;
   const picture = document.createElementNS(SPACE, "svg");
   picture.setAttribute("class", "spark");
@@ -72,14 +102,14 @@ function metricRow(name, metric, binds, points) {
   drawBank(picture, points, name);
   const rule = kind === "floor" ? `at least ${precisely(1 - alpha)} of the baseline's` : `at most ${precisely(1 + alpha)} of the baseline's`;
   const size = Math.max(Math.abs(learner ?? 0), Math.abs(baseline ?? 0));
-  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)]];
+  const pairs = [["Bank", sum(bank, unit, Math.max(bank, size))], ["Baseline", sum(baseline, unit, baseline ?? size)], ["Learner", sum(learner, unit, learner ?? size)]];
   return element(
     "div",
     { class: "metric", "data-metric": name },
-    element("p", { class: "metric-head" }, element("b", {}, name), binds ? element("span", { class: "binds" }, "binds") : null, element("span", { class: "quiet" }, rule)),
+    element("p", { class: "metric-head" }, element("b", {}, name), binds ? element("span", { class: "binds" }, "limits the share") : null, element("span", { class: "quiet" }, rule)),
     picture,
     element("dl", { class: "metric-numbers" }, ...pairs.map(([word, text]) => element("div", {}, element("dt", {}, word), element("dd", {}, text)))),
-    element("p", { class: "quiet" }, `${PER_PROPOSAL}: ${number(low, size)} to ${number(high, size)}`),
+    element("p", { class: "quiet" }, `${PER_PROPOSAL}: ${sum(low, unit, size)} to ${sum(high, unit, size)}`),
   );
 }
 
@@ -95,7 +125,7 @@ export function certificateRows(decision) {
     ...(unit == null ? [] : [["Unit", unit]]),
     ["Share of the proposal", exactly(given)],
     ["Proved safe up to", allowed == null ? "as in its unit's round" : exactly(Math.min(allowed, 1))],
-    ["Binds", binds ?? "\u2013"],
+    ["Limited by", binds ?? "\u2013"],
     ["Probability of what was played", exactly(probability)],
     ["Margin", number(margin)],
   ];

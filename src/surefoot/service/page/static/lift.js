@@ -1,6 +1,6 @@
-// The first answer of the page: does it pay, since when is that proved, and what is so now.
+// The first answer of the page: does it pay, since when is that proved, and what is so now; and the last: what to do.
 
-import { amount, count, element, isMoney, latest, number, precisely, signed, sure } from "./words.js";
+import { amount, count, element, latest, number, precisely, signed, sum, sure, unitOf } from "./words.js";
 
 // Which answer an interval gives; of a ceiling, such as costs, less is better.
 function answerOf({ low, high, kind }) {
@@ -11,37 +11,50 @@ function answerOf({ low, high, kind }) {
 const ANSWERS = { yes: "It pays", no: "It does not pay" };
 const line = (answer, verdict, ...texts) => ({ answer, verdict, texts });
 
-// The answer and its reasons, for a standing; `proved` are the points at which an answer was first proved.
-export function liftLine(standing, proved) {
-  const { lift, guard, rounds, learner_rounds: played } = standing;
+// The answer and its reasons, for a standing; what was proved stays proved, as the interval holds at all times at once.
+export function liftLine(standing) {
+  const { lift, proof, guard, rounds, learner_rounds: played } = standing;
   if (!rounds) return line("open", "No decisions yet.");
   if (standing.is_refuted && !guard) return line("no", "Not known.", "The data contradict what was declared.");
   if (standing.shared) return ofAllServers(standing);
   if (!played) return line("open", "Nothing gained and nothing lost.", "The learner has not played yet.");
   if (!lift && hasStartedOver(standing)) return line("open", "Not known yet.", "The learner has not played since it started over.");
   if (!lift) return line("open", "Not known.", "This policy has no interval for what it earns more than today's choice.");
-  const first = proofOf(standing, proved), now = `Now: ${sentence(standing)} ${sure(lift.confidence)}.`;
-  if (!first) return line("open", isOneOf(guard) ? `Not known yet of ${lift.metric}.` : "Not known yet.", now);
-  const answer = answerOf(first.lift), isSo = answerOf(lift) === answer;
-  const then = `When that was first proved, ${latest(first.time)}: ${range(first)}.`;
-  return line(answer, `${ANSWERS[answer]}: proved at decision ${count(first.rounds)}.`, isSo ? now : `${now} That alone would not prove it; what was proved stands.`, then);
+  const now = `Now: ${sentence(standing)} ${sure(lift.confidence)}.`, answer = answerOf((proof ?? standing).lift);
+  if (answer === "open") return line("open", isOneOf(guard) ? `Not proved yet that ${lift.metric} is ${lift.kind === "ceiling" ? "lower" : "higher"}.` : "Not known yet.", now);
+  if (!proof) return line(answer, `${ANSWERS[answer]}.`, now); // a server that shares its floor keeps none
+  const of = answer === "yes" && isOneOf(guard) ? `${lift.kind === "ceiling" ? "less" : "more"} ${lift.metric} ` : "";
+  const stands = answerOf(lift) === answer ? inAll(standing) : " That alone would not prove it; what was proved stands.";
+  return line(answer, `${ANSWERS[answer]}: ${of}proved at decision ${count(proof.round)}.`, `${now}${stands}`, `First proved: ${latest(proof.time)}.`);
+}
+
+// The interval is of a mean, so that of the sum is as many times as wide. A guard's is of its proposals, played or not.
+function inAll({ guard, lift, learner_rounds: played, reward_unit: unit }) {
+  if (guard) return "";
+  const total = { low: lift.low * played, high: lift.high * played };
+  return ` That is ${between(total, unit)} in the learner's ${count(played)} decisions.`;
+}
+
+// What somebody who looks should do: most of the time nothing, because the share moves by itself.
+export function nextLine(standing, answer) {
+  const { mode, is_refuted: isRefuted, guard, rounds, floor } = standing;
+  if (isRefuted && !guard) return line("no", "Answer the alarm.", "It is explained below. Until then only today's choice is played.");
+  if (mode === "shadow") return line("open", "Let the learner play, once you like what you see.", "It only watches now.");
+  if (mode === "paused") return line(answer, answer === "yes" ? "Let the learner play again." : "Let the learner play again, or leave it.", "It keeps learning from what it sees.");
+  if (rounds && !guard && floor == null) return line("open", "Watch it yourself.", "No floor stops this policy.");
+  if (answer === "no") return line("no", "Pause the learner, or improve it.", "What it may cost is limited: see what is at risk.");
+  if (answer === "yes") return line("yes", "Leave it on.", "It plays as often as is proved to be safe, and drops back by itself.");
+  return line("open", "Wait.", "The learner plays only where that is proved to be safe. It takes more rewards to know more.");
 }
 
 const isOneOf = (guard) => Object.keys(guard?.metrics ?? {}).length > 1; // metrics, of which the first floor is asked about
-
-// What was proved stays proved, of the same learner: its interval holds at all times at once.
-function proofOf(standing, proved) {
-  const { events, restarts, promise_round: promise, lift } = standing;
-  const found = proved.findLast((point) => point.events <= events && point.restarts === restarts && point.promise_round === promise);
-  return found ?? (answerOf(lift) === "open" ? null : standing);
-}
 
 // A server that shares its floor knows of its newest lease; the rounds of all are counted where servers meet.
 function ofAllServers({ lift, shared, reward_unit: unit }) {
   if (shared.isBack) return line("open", "Looking back:", "what all servers together had earned then is not kept.");
   if (shared.isAway) return line("open", "Not known:", "the hub, which counts for all servers, does not answer.");
   if (!lift) return line("open", "Nothing gained and nothing lost:", "no round of the learner has been handed in yet.");
-  const earns = `On average a decision of the learner, on all servers, earns ${between(lift, "less", "more", unit)} than today's choice would have: ${sure(lift.confidence)}.`;
+  const earns = `On average a decision of the learner, on all servers, earns ${between(lift, unit)} than today's choice would have: ${sure(lift.confidence)}.`;
   const answer = answerOf(lift);
   return line(answer, answer === "open" ? "Not known yet." : `${ANSWERS[answer]}.`, earns);
 }
@@ -50,21 +63,21 @@ function ofAllServers({ lift, shared, reward_unit: unit }) {
 const hasStartedOver = ({ restarts, floor, margin }) => restarts > 0 && floor != null && margin == null;
 
 // A guard's interval is about proposals, played or not, and its metric may be a cost.
-const range = ({ lift, guard, reward_unit: unit }) => (guard ? `${lift.metric} ${between(lift, "below", "above", unit)}` : `${between(lift, "less", "more", unit)} per decision`);
-
-function sentence({ lift, guard, reward_unit: unit }) {
-  if (!guard) return `on average the learner earns ${range({ lift, reward_unit: unit })} than today's choice.`;
-  const others = Object.entries(guard.metrics).filter(([name]) => name !== lift.metric);
-  const rest = others.map(([name, { lift_low: low, lift_high: high }]) => `; its ${name} ${between({ low, high }, "below", "above")}`).join("");
-  return `on average a proposal's ${lift.metric} lies ${between(lift, "below", "above", unit)} that of today's choice${rest}.`;
+function sentence(status) {
+  const { lift, guard, reward_unit: unit } = status;
+  if (!guard) return `on average the learner earns ${between(lift, unit)} per decision than today's choice.`;
+  if (!isOneOf(guard)) return `on average a proposal earns ${between(lift, unitOf(lift.metric, status))} than today's choice.`;
+  const metrics = Object.entries(guard.metrics).sort(([one], [other]) => (other === lift.metric) - (one === lift.metric));
+  const each = metrics.map(([name, { lift_low: low, lift_high: high }]) => `${between({ low, high }, unitOf(name, status))} ${name}`);
+  return `on average a proposal has ${each.join(" and ")} than today's choice.`;
 }
 
-function between({ low, high }, less, more, unit) {
+function between({ low, high }, unit) {
   const size = largest({ low, high }), full = (value) => amount(Math.abs(value), unit, size);
-  const say = isMoney(unit) ? full : (value) => number(Math.abs(value), size);
-  if (low >= 0) return `${say(low)} to ${full(high)} ${more}`;
-  if (high <= 0) return `${say(high)} to ${full(low)} ${less}`;
-  return `between ${full(low)} ${less} and ${full(high)} ${more}`;
+  const say = (value) => sum(Math.abs(value), unit, size), isNone = (value) => number(Math.abs(value), size) === "0";
+  if (low >= 0 || isNone(low)) return `${say(Math.max(low, 0))} to ${full(high)} more`;
+  if (high <= 0 || isNone(high)) return `${say(Math.min(high, 0))} to ${full(low)} less`;
+  return `${full(low)} less to ${full(high)} more`;
 }
 
 // What stays the same is not announced again.
@@ -78,7 +91,7 @@ export function showAnswer(place, { answer, verdict, texts }) {
 const largest = ({ low, high }) => Math.max(Math.abs(low), Math.abs(high));
 const ends = (lift) => `${signed(lift.low, largest(lift))} to ${signed(lift.high, largest(lift))}`;
 
-export const cardLift = ({ lift, learner_rounds: played }) => (lift ? `lift ${ends(lift)}` : played ? "" : "the learner has not played yet");
+export const cardLift = ({ lift, proof, learner_rounds: played }) => (lift ? (ANSWERS[answerOf((proof ?? { lift }).lift)] ?? "Not known yet if it pays").toLowerCase() : played ? "" : "the learner has not played yet");
 
 export const PER_PROPOSAL = "Proposal less baseline, per proposal";
 

@@ -1,16 +1,16 @@
 // The page: chooses an experiment, follows it live, and hands what comes to the parts that show it.
 
 import { ask, follow, isNoToken, of, token } from "./api.js";
-import { SERIES, draw, lately, read } from "./chart.js";
+import { SERIES, draw, read } from "./chart.js";
 import { SHARES, drawShare } from "./guard_chart.js";
 import * as guards from "./guard_parts.js";
 import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
-import { liftLine, showAnswer } from "./lift.js";
+import { liftLine, nextLine, showAnswer } from "./lift.js";
 import { recall, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
 import { riskLine } from "./risk.js";
 import { SHARED_WORDS, isAway, showShards, withoutSums } from "./shards.js";
-import { $, $set, amount, clock, count, element, number, precisely, when } from "./words.js";
+import { $, $set, amount, clock, count, element, number, precisely, unitOf, when } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
@@ -19,7 +19,7 @@ const FEW_EXPERIMENTS = 8; // which need no finding
 const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Today's choice alone, estimated", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], proved: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
+const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
 // `at`: the event of the point that is looked back at, null for now; `peek`: the place of the one under the pointer
 const sight = { view: "above", at: null, peek: null, find: () => 0, isHeld: false };
 
@@ -51,7 +51,7 @@ async function glance() {
   if (document.hidden) return;
   try {
     ({ experiments: page.experiments, damaged: page.damaged } = await ask("/v1/experiments"));
-    page.experiments.sort((one, other) => other.is_refuted - one.is_refuted);
+    page.experiments = page.experiments.map(asShown).sort((one, other) => other.is_refuted - one.is_refuted);
     if (!page.following) show("live");
     cards();
     choose();
@@ -65,6 +65,9 @@ async function glance() {
     if (error.status === 403) nothing("This token may not read experiments: it needs the role “read”.");
   }
 }
+
+// The card of what is shown says what the page says.
+const asShown = (status) => (status.name === page.chosen && page.status ? page.status : status);
 
 async function shards(chosen) {
   const found = await showShards(chosen, () => page.chosen === chosen, page.access.roles.includes("admin"));
@@ -119,7 +122,7 @@ function nothing(text, isEmpty = false) {
 }
 
 function begin(name) {
-  Object.assign(page, { chosen: name, status: null, points: [], proved: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
+  Object.assign(page, { chosen: name, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
   Object.assign(sight, { at: null, peek: null });
   stopRecalling();
   $("decisions").replaceChildren();
@@ -170,18 +173,20 @@ function take(message, isWhole) {
   page.status = message.status;
   const newest = isWhole ? -1 : (page.points.at(-1)?.events ?? -1);
   page.points = [...(isWhole ? [] : page.points), ...message.points.filter((point) => point.events > newest && point.rounds)];
-  page.proved = [...(isWhole ? [] : page.proved), ...message.proved];
   if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
   page.decisions = [...message.decisions, ...(isWhole ? [] : page.decisions)].slice(0, parts.MOST_DECISIONS);
   Object.assign(page, { beliefs: message.beliefs, alarms: message.alarms });
+  page.experiments = page.experiments.map(asShown);
+  cards();
   render();
 }
 
 // What a model believes; a guard has none, and shows its metrics instead.
-function learned({ guard }, points, beliefs) {
+function learned(standing, points, beliefs) {
+  const { guard } = standing;
   $set("beliefs-title", guard ? "What each metric says" : "What the learner believes");
   $("beliefs-note").textContent = guard ? guards.NOTE : parts.beliefsNote(beliefs);
-  $("beliefs").replaceChildren(...(guard ? guards.metrics(guard, points) : parts.beliefs(beliefs)));
+  $("beliefs").replaceChildren(...(guard ? guards.metrics(standing, points) : parts.beliefs(beliefs)));
 }
 
 const thinned = (points) => points.filter((_, i) => i >= points.length / 2 || i % 2 === 0);
@@ -219,10 +224,12 @@ function render() {
   const points = page.points.slice(0, place + 1);
   const standing = isShared() ? ofAll(standingNow(isBack, place), isBack) : standingNow(isBack, place);
   frame(status, standing, isBack);
-  showAnswer($("answer"), liftLine(standing, page.proved));
+  const lift = liftLine(standing);
+  showAnswer($("answer"), lift);
   showAnswer($("risk"), riskLine(standing, page.declared));
+  showAnswer($("next"), nextLine(standing, lift.answer));
   $set("verdict", parts.verdict(standing, page.declared));
-  $("tiles").replaceChildren(...parts.tiles(standing, lately(points).at(-1)));
+  $("tiles").replaceChildren(...parts.tiles(standing, points));
   alarms(isBack ? [] : page.alarms);
   if (isBack) past(standing, points);
   else present(standing, points);
@@ -337,7 +344,7 @@ function slide(at) {
 }
 
 const bankLegend = (name, bank, binds) =>
-  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, amount(bank, page.status.reward_unit)));
+  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, amount(bank, unitOf(name, page.status), Math.max(bank, page.status.guard.metrics[name].baseline_mean ?? 1))));
 
 const legend = (name, text, word = WORDS[name]) =>
   element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), word), element("dd", {}, text));

@@ -1,6 +1,7 @@
 // The parts of the page beside the picture: cards, numbers, decisions, beliefs, alarms, assumptions.
 
 import * as guards from "./guard_parts.js";
+import { lately } from "./chart.js";
 import { cardLift, liftTile } from "./lift.js";
 import { floorWords, leaseTile, sharedVerdict } from "./shards.js";
 import { MODES, clock, count, element, number, percent, precisely, value, when } from "./words.js";
@@ -50,19 +51,20 @@ export function overview(experiments, damaged) {
 // Margins beside the floor that they are kept above; small ones with one decimal more than that.
 const marginOf = (status, margin = status.margin) => number(margin, Math.max(Math.abs(status.floor ?? 0), Math.abs(margin ?? 0)) / 10 || 0.1);
 
-export function tiles(status, recentShare) {
-  if (status.guard) return guards.tiles(status, recentShare, tile);
+export function tiles(status, points) {
+  const recentShare = lately(points).at(-1);
+  if (status.guard) return guards.tiles(status, recentShare, points[0], tile);
   return [
     liftTile(status, tile),
-    status.shared ? leaseTile(status, tile) : tile("Margin above the floor", marginOf(status), marginNote(status), "is-margin"),
+    status.shared ? leaseTile(status, tile) : tile("Guaranteed above the floor", marginOf(status), marginNote(status), "is-margin"),
     tile("With the learner", percent(recentShare), `lately; ${percent(status.learner_share)} since the start`),
-    tile("Rewards pending", count(status.pending), pendingNote(status)),
+    tile("Rewards pending", count(status.pending), pendingNote(status), "", status.held_up_by),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's${status.shared ? ", on this server" : ""}`),
   ];
 }
 
 function pendingNote({ waiting, held_up_by: id, learned }) {
-  if (waiting && id) return `${waiting === 1 ? "1 has come, and waits" : `${count(waiting)} have come, and wait`} for that of ${id}`;
+  if (waiting && id) return `${waiting === 1 ? "1 has come, and waits" : `${count(waiting)} have come, and wait`} for an earlier one`;
   return `${count(learned)} learned so far`;
 }
 
@@ -72,8 +74,8 @@ function marginNote(status) {
   return `never below ${marginOf(status, status.worst_margin)} (decision ${count(status.worst_round)})`;
 }
 
-function tile(title, text, note, kind = "") {
-  return element("div", { class: `tile ${kind}` }, element("dt", {}, title), element("dd", {}, text), element("dd", { class: "quiet" }, note));
+function tile(title, text, note, kind = "", hint = null) {
+  return element("div", { class: `tile ${kind}`, title: hint }, element("dt", {}, title), element("dd", {}, text), element("dd", { class: "quiet" }, note));
 }
 
 // How it stands, in a sentence that a manager can repeat.
@@ -119,9 +121,9 @@ function entryOf(decision) {
     element("span", { class: `source ${decision.source}` }, decision.source),
     element("span", { class: "played" }, played),
     element("time", { class: "quiet", datetime: new Date(decision.time * 1000).toISOString() }, clock(decision.time)),
-    element("span", { class: "why" }, decision.explanation),
+    element("span", { class: "why" }, decision.explanation.split("; true with")[0]), // the whole sentence is inside
   );
-  const entry = element("li", {}, element("details", {}, line, certificate(isGuard ? guards.certificateRows(decision) : rowsOf(decision))));
+  const entry = element("li", {}, element("details", {}, line, certificate([...(isGuard ? guards.certificateRows(decision) : rowsOf(decision)), ["In words", decision.explanation]])));
   entry.dataset.id = decision.decision_id;
   return entry;
 }
@@ -191,7 +193,7 @@ export const ANSWERS = {
   },
   renew: {
     verb: "Start a new promise",
-    means: "The learner starts over with a new ledger. What was lost before is not made up for, and the page and the audit say so.",
+    means: "The learner starts over with a new ledger. What was lost before is not made up for; the page and the audit show that.",
   },
 };
 

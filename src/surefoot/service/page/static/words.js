@@ -29,11 +29,17 @@ export function number(value, size = value, { isFixed = false } = {}) {
 // A number in the unit that was declared: a word, or a currency by its code.
 export const isMoney = (unit) => /^[A-Z]{3}$/.test(unit ?? "");
 
+// Where metrics have names, the currency is that of the cost.
+export const unitOf = (name, { guard, reward_unit: unit }) => (name === "cost" || Object.keys(guard.metrics).length === 1 ? unit : "");
+
 export function amount(value, unit = "", size = value) {
   if (!isMoney(unit)) return unit ? `${number(value, size)} ${unit}` : number(value, size);
   const digits = decimals(size), whole = digits ? { minimumFractionDigits: 2, maximumFractionDigits: Math.max(2, digits) } : { maximumFractionDigits: 0 };
   return value.toLocaleString("en", { style: "currency", currency: unit, ...whole }).replace("-", "\u2212");
 }
+
+// An amount of money with its currency, and all else as a number alone.
+export const sum = (value, unit, size = value) => (value != null && isMoney(unit) ? amount(value, unit, size) : number(value, size));
 
 export const $set = (id, text) => {
   if ($(id).textContent !== text) $(id).textContent = text; // what stays the same is not announced again
