@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.audit import SharedReport, audit_shards
 from surefoot.client.remote_hub import RemoteHub
 from surefoot.experiment import Experiment
-from surefoot.experiment.repeat import UploadedEvent
+from surefoot.experiment.edge_upload import UploadedEvent
 from surefoot.journal import Event, open_journal
 from surefoot.journal.events import START, next_event
 from surefoot.rounds.events import edge_chain

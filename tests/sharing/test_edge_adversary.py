@@ -18,14 +18,14 @@ import pytest
 from surefoot.client import ServiceError
 from surefoot.errors import ConfigError, JournalBusyError, JournalReadOnlyError
 from surefoot.experiment import leases
-from surefoot.experiment.repeat import UploadedEvent
+from surefoot.experiment.edge_upload import UploadedEvent
 from surefoot.experiment.verbs import go_over
 from surefoot.journal import canonical, file, open_journal
 from surefoot.journal.events import START, next_event
 from surefoot.journal.signatures import PublicKey, SigningKey
 from surefoot.policies.coin import coin_of
 from surefoot.rounds.events import BLOCK, Mode, edge_chain
-from surefoot.sharing.messages import SIGNED, JoinEdge, SignedLease, coin_secret, lease_proof
+from surefoot.sharing.edge_messages import SIGNED, JoinEdge, SignedLease, coin_secret, lease_proof
 from tests.sharing.edges import (
     Shop,
     Way,

@@ -12,8 +12,8 @@ from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
 from surefoot.journal import View
 from surefoot.journal.signatures import PublicKey
 from surefoot.rounds.events import LEASE_ENDED, LEASED, Created, Lease, ModeName, edge_chain
+from surefoot.sharing.edge_messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
 from surefoot.sharing.hub import Granted
-from surefoot.sharing.messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
 
 T = TypeVar("T")
 MOST_SENT = 400_000  # bytes of events in one request, if there is more than one

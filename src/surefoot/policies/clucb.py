@@ -1,8 +1,8 @@
 """CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known."""
 
+from surefoot.policies.drift_watch import WATCH_SHARE
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.policy import arguments
-from surefoot.policies.watch import WATCH_SHARE
 from surefoot.safety.gates import known_proof
 
 

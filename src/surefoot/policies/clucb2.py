@@ -16,11 +16,11 @@ from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.nested import Nested, Split
 from surefoot.policies.decision import FREE, HELD_OUT, HOLD, Decision
+from surefoot.policies.drift_watch import WATCH_SHARE
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION, UNKNOWN, Known, LinearPolicy
 from surefoot.policies.open_baseline import DrawnBaseline
 from surefoot.policies.policy import arguments
-from surefoot.policies.watch import WATCH_SHARE
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.gates import FLOOR, question_of, unknown_proof

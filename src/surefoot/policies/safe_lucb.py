@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import finite
 from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.policies.drift_watch import WATCH_SHARE
 from surefoot.policies.linear_policy import Known, LinearPolicy
 from surefoot.policies.linear_settings import (
     REALISED_SHARE,
@@ -20,7 +21,6 @@ from surefoot.policies.linear_settings import (
     suitable_ridge,
 )
 from surefoot.policies.policy import arguments
-from surefoot.policies.watch import WATCH_SHARE
 from surefoot.safety.alarm import RESTART_SHARE, Response
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
 from surefoot.safety.gates import safe_proof

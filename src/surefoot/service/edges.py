@@ -9,13 +9,12 @@ import msgspec
 
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment import Experiment
-from surefoot.experiment.repeat import RepeatedChain, UploadedEvent
+from surefoot.experiment.edge_upload import RepeatedChain, UploadedEvent
 from surefoot.journal.signatures import SigningKey
 from surefoot.rounds import encode
 from surefoot.service.registry import Registry
 from surefoot.service.shards import leases_of
-from surefoot.sharing.hub import EdgeTerms, Granted, Hub, Room
-from surefoot.sharing.messages import (
+from surefoot.sharing.edge_messages import (
     EdgeStanding,
     HubRead,
     JoinEdge,
@@ -24,6 +23,7 @@ from surefoot.sharing.messages import (
     coin_secret,
     lease_proof,
 )
+from surefoot.sharing.hub import EdgeTerms, Granted, Hub, Room
 
 AROUND = 4096  # bytes of a request around its events, at most
 

@@ -17,11 +17,11 @@ from surefoot.service import alarms, assumptions, beliefs, changes, problems, re
 from surefoot.service.routes import experiments, flags, monitoring, shards
 from surefoot.service.routes import operations as operations_routes
 from surefoot.service.routes.route_options import operations
-from surefoot.sharing import messages
+from surefoot.sharing import edge_messages
 
 MODULES = (
-    alarms, answers, assumptions, beliefs, changes, events, experiments, flags, messages, monitoring, operations_routes,
-    problems, requests, responses, shards, status,
+    alarms, answers, assumptions, beliefs, changes, edge_messages, events, experiments, flags, monitoring,
+    operations_routes, problems, requests, responses, shards, status,
 )  # fmt: skip
 REFERENCE = "#/components/schemas/{name}"
 

@@ -16,7 +16,7 @@ from surefoot.service.registry import Registry
 from surefoot.service.requests import LoseShard, body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
 from surefoot.service.shards import leases_of
-from surefoot.sharing.messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
+from surefoot.sharing.edge_messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
 
 TAGS = ["shards"]
 ShardName = Annotated[str, PathParameter(description="The shard's name.", max_length=200)]
