@@ -386,7 +386,7 @@ def fork(
             name,
             policy=None if config is None else read_configuration(config),
             changes=read_pairs(None, set_ or []) or None,
-            corrections=dict(map(_correction, correct or [])),
+            corrections=_numbers(correct or [], "`--correct` must be DECISION=VALUE, once for each decision"),
             mode=cast("ModeName", mode),
             reason=reason,
             by=by,
@@ -397,12 +397,19 @@ def fork(
         typer.echo(f"- {sentence}")
 
 
-def _correction(text: str) -> tuple[str, float]:
-    decision_id, _, value = text.rpartition("=")  # an id may hold the sign, a number cannot
-    try:
-        return decision_id, float(value)
-    except ValueError:
-        raise ConfigError(f"`--correct` must be DECISION=VALUE, but got {text!r:.80}.") from None
+def _numbers(texts: list[str], rule: str) -> dict[str, float]:
+    """Numbers by name from NAME=NUMBER; a number alone has the name ""."""
+    numbers: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")  # a name may hold the sign, a number cannot
+        try:
+            value = float(number)
+        except ValueError:
+            raise ConfigError(f"{rule}, but got {text!r:.80}.") from None
+        if name in numbers:
+            raise ConfigError(f"{rule}, but got {text!r:.80} after {numbers[name]:g}.")
+        numbers[name] = value
+    return numbers
 
 
 @experiment.command()
@@ -410,14 +417,19 @@ def correct(
     journal: JournalArgument,
     name: Annotated[str, typer.Argument(help="The experiment's name.")],
     decision_id: Annotated[str, typer.Argument(help="The decision whose reward was wrong.")],
-    value: Annotated[float, typer.Argument(help="The reward as it should have been sent.")],
+    value: Annotated[
+        list[str],
+        typer.Argument(help="The reward as it should have been sent; of several metrics METRIC=NUMBER for each."),
+    ],
     by: By,
     reason: Why,
 ) -> None:
     """Replace a reward that was measured wrongly. Possible as long as nothing was learned from it."""
+    numbers = _numbers(value, "VALUE must be a number, or METRIC=NUMBER once for each metric")
+    right = numbers[""] if list(numbers) == [""] else numbers
     with open_existing(journal) as opened:
-        is_new = Experiment.open(opened, name).correct(decision_id, value, reason=reason, by=by)
-    typer.echo(f"The reward of {decision_id!r} is {value:g}{'' if is_new else ', as it was before'}.")
+        is_new = Experiment.open(opened, name).correct(decision_id, right, reason=reason, by=by)
+    typer.echo(f"The reward of {decision_id!r} is {', '.join(value)}{'' if is_new else ', as it was before'}.")
 
 
 def print_status(status: Status) -> None:

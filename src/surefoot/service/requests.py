@@ -245,9 +245,12 @@ class Void(Wire, kw_only=True):
 
 
 class Correct(Wire, kw_only=True):
-    """Replace a reward that was measured wrongly, as long as nothing was learned from it."""
+    """Replace a reward that was measured wrongly, as long as nothing was learned from it.
 
-    value: float
+    Of a guard with several metrics `value` may name only those that were wrong.
+    """
+
+    value: RewardValue
     reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
 
 
