@@ -51,7 +51,7 @@ def logger_provider() -> LoggerProvider:
 
 @pytest.fixture
 def logs(logger_provider: LoggerProvider) -> InMemoryLogRecordExporter:
-    exporter = InMemoryLogRecordExporter()
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     logger_provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     return exporter
 
