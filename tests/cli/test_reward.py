@@ -85,6 +85,29 @@ def test_every_format_counts_once_and_says_what_is_refused(journal: Path, suffix
     assert "Accepted 2 rewards, 0 " in run(journal, "chat", "--from", file).output
 
 
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_not_finite_is_refused_and_the_rest_sent(journal: Path, suffix: str, value: float) -> None:
+    """From a journal and through a service."""
+    file = journal.with_name(f"rewards.{suffix}")
+    good = {"decision_id": "001", "quality": 0.5, "cost": 0.25}
+    if suffix == "jsonl":  # JSON has none, but numbers too large
+        file.write_text(f'{{"decision_id": "000", "quality": 1{"0" * 400}, "cost": 0.25}}\n{json.dumps(good)}\n')
+    else:
+        WRITERS[suffix](pl.DataFrame([{"decision_id": "000", "quality": value, "cost": 0.25}, good]), file)
+
+    def check(place: Path | str) -> None:
+        result = run(place, "chat", "--from", file)
+        assert result.exit_code == 0, result.output
+        assert "Accepted 1 reward" in result.output
+        (line,) = file.with_name(f"{file.name}.refused.jsonl").read_text().splitlines()
+        assert (json.loads(line)["decision_id"], json.loads(line)["reason"]) == ("000", "out_of_range")
+
+    check(journal)
+    with running(Settings(database=str(journal))) as address:
+        check(address)
+
+
 def test_an_interrupted_run_is_continued_by_the_same_command(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = journal.with_name("rewards.csv")
     pl.DataFrame(ROWS).write_csv(file)

@@ -140,7 +140,8 @@ class Service:
             is_new = decision_id is None and not answer.is_repeat
             await out.whole(201 if is_new else 200, encode(answer), DATA)
         except REFUSALS as error:
-            await out.refuse(_refusal(error))
+            refusal = _refusal(error)
+            await out.refuse(refusal, flags.unreadable(scope["path"], refusal.problem))
         except asyncio.CancelledError:
             if visit.waits_for is None or not visit.waits_for.cancelled():
                 raise
@@ -386,9 +387,12 @@ class _Response:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def refuse(self, error: ProblemError) -> None:
-        body = encode(msgspec.structs.replace(error.problem, request_id=self._id[1].decode()))
+    async def refuse(self, error: ProblemError, failure: flags.EvaluationFailure | None = None) -> None:
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        if failure is not None:
+            await self.whole(400, encode(failure), [*headers, *DATA])
+            return
+        body = encode(msgspec.structs.replace(error.problem, request_id=self._id[1].decode()))
         await self.whole(error.problem.status, body, [*headers, (b"content-type", MEDIA_TYPE.encode()), *HEADERS])
 
 
