@@ -17,7 +17,7 @@ from rich.text import Text
 from surefoot.errors import ConfigError, JournalBusyError, JournalNotFoundError
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
-from surefoot.simulation.sweep import Progress as Report
+from surefoot.simulation.workers import Progress as Report
 
 
 def parse_numbers(option: str, text: str) -> tuple[float, ...]:
