@@ -79,7 +79,9 @@ def create(
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
-    reward_unit: Annotated[str, typer.Option(help='What rewards are counted in: "clicks", or a currency, "EUR".')] = "",
+    reward_unit: Annotated[
+        str, typer.Option(help="What rewards are counted in: clicks, or a currency, EUR; of metrics cost=EUR,...")
+    ] = "",
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
@@ -107,7 +109,7 @@ def create(
         "sealed": sealed,
         "confirm_within": confirm_within,
         "feature_names": None if feature_names is None else feature_names.split(","),
-        "reward_unit": reward_unit,
+        "reward_unit": _units(reward_unit),
     }
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):
@@ -116,6 +118,13 @@ def create(
             now = Experiment.create(opened, name, played, or_open=True, **options).status()
     what = f"Created {name!r} with {now.policy} in" if is_new else f"{name!r} exists, with the same settings, and is in"
     typer.echo(f"{what} mode {now.mode!r} in {without_password(journal)}.")
+
+
+def _units(text: str) -> str | dict[str, str]:
+    """A unit, or one for each metric between commas."""
+    if "=" not in text:
+        return text
+    return dict(part.partition("=")[::2] for part in text.split(","))
 
 
 def _actions(text: str) -> Any:
@@ -500,7 +509,7 @@ def _floor(status: Status) -> list[tuple[str, str, str]]:
 def _banks(guard: GuardStatus) -> list[tuple[str, str, str]]:
     limit = f"{guard.binds} allows least" if guard.allowed < 1.0 else "by every metric"
     return [
-        ("share", f"{guard.share:.1%}", "the chance of the next proposal, were the baseline not held"),
+        ("share", f"{guard.share:.1%}", "the chance of the next proposal, if the learner were allowed to play"),
         ("proved safe up to", f"{min(guard.allowed, 1.0):.1%}", limit),
         *(
             (f"bank of {name}", number_text(metric.bank), "what may still be spent of it, in its own units")
@@ -640,7 +649,8 @@ def reward(
         send = _to_service(journal, name, stack) if is_service else _to_journal(journal, name, stack)
         report = stack.enter_context(progress_bar("sending", "rewards"))
         sent = send_rewards(file, send, progress=report)
-    typer.echo(f"Accepted {sent.accepted:,} rewards, {sent.repeats:,} of which had come before.")
+    duplicates = f", {sent.repeats:,} of them duplicates" if sent.repeats else ""
+    typer.echo(f"Accepted {sent.accepted:,} reward{'s' if sent.accepted != 1 else ''}{duplicates}.")
     if sent.refused:
         typer.echo(f"Refused {sent.refused:,}: {refusals_of(file)} says why.", err=True)
 

@@ -6,7 +6,6 @@ follows from the policy that an experiment was created with, and holds nothing t
 
 import hashlib
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -498,19 +497,13 @@ class Pair(Kind):
                 f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
                 "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
             )
-        actions, unit = settings["actions"], settings["reward_unit"]
+        actions = settings["actions"]
         if actions is not None and (isinstance(actions, str) or len(actions) != 2):
             raise ConfigError(f"`actions` {PAIR}, but got {actions!r:.80} for a Guard.")
         if settings["confirm_within"] is not None:
             raise ConfigError(
                 "`confirm_within` is for SafeLUCB, but got Guard: a guard compares what was assigned, whatever was "
                 "played, and needs none."
-            )
-        metrics = policy.settings["metrics"]
-        if unit and metrics and ("cost" not in metrics or re.fullmatch("[A-Z]{3}", unit) is None):
-            raise ConfigError(
-                "`reward_unit` must be left out where metrics have names, or be the currency of the metric `cost`, "
-                f"such as 'EUR', but got {unit!r:.80}."
             )
 
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:

@@ -125,7 +125,7 @@ class JwtIssuer:
             self._since, self._has_failed = time.monotonic(), False
         except Exception as error:  # whatever the address answers, the last keys go on
             self._has_failed = True
-            log.error("the keys of the log-in cannot be fetched; the last go on", extra={"detail": str(error)})
+            log.error("the log-in keys cannot be fetched; using the cached keys", extra={"detail": str(error)})
         finally:
             self._is_fetching = False
 
