@@ -25,7 +25,7 @@ from surefoot.policies import Policy
 from surefoot.rounds import Answer
 from surefoot.rounds.answers import EventHead
 from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
-from surefoot.service.head_keeper import HeadKeeper
+from surefoot.service.head_keeper import STOP_SECONDS, HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
@@ -135,7 +135,7 @@ class Registry:
         self._journal: Journal | None = None
         self.shards = Shards(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_note_due = asyncio.Event()
+        self._is_note_due, self._is_send_due = asyncio.Event(), asyncio.Event()
 
     @property
     def journal(self) -> Journal:
@@ -162,6 +162,7 @@ class Registry:
             asyncio.create_task(_repeat(self._keep, self.settings.window_seconds)),
             asyncio.create_task(_repeat(self._probe, PROBE_SECONDS)),
             asyncio.create_task(_repeat(self._note, self.settings.head_seconds, self._is_note_due)),
+            asyncio.create_task(_repeat(self.heads.send, self.settings.head_seconds, self._is_send_due)),
         ]
 
     async def stop(self) -> None:
@@ -179,6 +180,7 @@ class Registry:
                 log.warning("snapshot failed", extra={"experiment": opened.name, "error": type(error).__name__})
         if self._journal is not None:
             await self._note()
+            await self.heads.send(STOP_SECONDS)
             await self.run(self._journal.close)
             await self.run(self.shards.close)
         self.executor.shutdown()
@@ -272,6 +274,7 @@ class Registry:
 
     async def _note(self) -> None:
         await self.run(self.heads.note, self.journal)
+        self._is_send_due.set()
 
     async def _keep(self) -> None:
         for name in await self.names():
