@@ -49,7 +49,7 @@ class OpenExperiment:
         self.queue = AsyncExperiment(experiment, executor=executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions(experiment.kind)
         self._most = settings.history_points // 2
-        self._status: Status | None = None
+        self.status: Status | None = None  # the newest that anybody has looked at
         self._names = feature_names(experiment.settings)
         self._erases = 0.0
         self._beliefs, self._believed, self._believing = NO_BELIEFS, (-1, 0.0), threading.Lock()
@@ -76,12 +76,13 @@ class OpenExperiment:
     def look(self) -> Status:
         """The newest status, which is added to the history. May wait for the journal."""
         # The head is one small read; a status goes through the whole state.
-        if self._status is None or self._journal.head(self.name).number != self._status.events:
-            self._status = self.experiment.status()
-        if self._status.events > self.history.events:
+        status = self.status
+        if status is None or self._journal.head(self.name).number != status.events:
+            self.status = status = self.experiment.status()
+        if status.events > self.history.events:
             believed = self._newest_beliefs() if is_kept(self.experiment.settings.settings) else NO_BELIEFS
-            self.history.add(self._status, believed)
-        return self._status
+            self.history.add(status, believed)
+        return status
 
     def replay(self) -> None:
         """Fill the history with the past, once, before anybody looks."""
@@ -242,15 +243,10 @@ class Registry:
         # `create` holds no lock: the keeper may have found the new experiment and opened it first.
         return self._registry.setdefault(experiment.name, opened)
 
-    def looked(self) -> list[tuple[OpenExperiment, Status]]:
-        """Where the open experiments stand, without those that are damaged. May wait for the journal."""
-        found = list[tuple[OpenExperiment, Status]]()
-        for opened in list(self._registry.values()):
-            try:
-                found.append((opened, opened.look()))
-            except JournalError as error:
-                self.note_damage(opened.name, error)
-        return found
+    def statuses(self) -> list[Status]:
+        """Where the open experiments stood when they were last looked after, without those that are damaged."""
+        known = (opened.status for opened in list(self._registry.values()) if opened.name not in self.health.damaged)
+        return [status for status in known if status is not None]
 
     def note_damage(self, name: str, error: Exception) -> None:
         """Remember why an experiment cannot be read, where that will not pass by itself."""
