@@ -24,7 +24,6 @@ from litestar.types import Message, Receive, Send
 
 import surefoot
 from surefoot.errors import SurefootError
-from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
 from surefoot.service import page
 from surefoot.service.authorization import KEY, OPEN, LogIns, RequestScope, visit_of
@@ -90,7 +89,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.registry = registry = Registry(settings, clock=clock)
         self.log_ins = LogIns(settings)
-        self.metrics = Metrics(self._statuses, registry.health, registry.heads, registry.waiting, self.log_ins)
+        self.metrics = Metrics(registry.statuses, registry.health, registry.heads, registry.waiting, self.log_ins)
         self.catalogues = Catalogues(registry)
         self.handlers = Handlers(registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
@@ -240,9 +239,6 @@ class Service:
         if not self.settings.log_ids:  # callers' own words are logged only where they are asked for
             fields.pop("decision_id", None)
         self.requests.note(fields)
-
-    def _statuses(self) -> list[Status]:
-        return [status for _, status in self.registry.looked()]
 
 
 def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
