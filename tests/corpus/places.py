@@ -84,6 +84,12 @@ def status_of(status: Any) -> dict[str, Any]:
     return told
 
 
+def alarm_of(status: Any) -> list[Any]:
+    """What is wrong, and what waits for a word."""
+    known = (status.alarm, status.alarm_round, status.refused, status.unconfirmed, status.pending, status.waiting)
+    return [*known, status.margin, status.worst_margin, status.debt]
+
+
 def verdict_of(report: Any) -> dict[str, Any]:
     return {"is_clean": report.is_clean, **{name: getattr(report.tally, name) for name in TALLY}}
 
@@ -126,6 +132,21 @@ class Process:
 
     def void(self, decision_id: str) -> Any:
         return self.shop.void(decision_id, reason="late")
+
+    def correct(self, decision_id: str, value: Any) -> Any:
+        return self.shop.correct(decision_id, value, reason="misread")
+
+    def confirm(self, decision_ids: list[str]) -> Any:
+        return self.shop.confirm(decision_ids)
+
+    def acknowledge(self, response: Any) -> Any:
+        return self.shop.acknowledge(response, reason="looked into")
+
+    def erase(self, decision_ids: list[str]) -> Any:
+        return self.shop.erase(decision_ids, reason="asked for")
+
+    def alarm(self) -> Any:
+        return alarm_of(self.shop.status())
 
     def set_mode(self, mode: Any) -> None:
         self.shop.set_mode(mode, reason="because")
@@ -407,8 +428,8 @@ class AtEdge(Process):
 
 def opens(kind: Any) -> Any:
     @contextmanager
-    def opened(folder: Path, policy: str, settings: dict[str, Any]) -> Iterator[Any]:
-        yield kind(folder, policy, settings)
+    def opened(folder: Path, policy: str, settings: dict[str, Any], **options: Any) -> Iterator[Any]:
+        yield kind(folder, policy, settings, **options)
 
     return opened
 

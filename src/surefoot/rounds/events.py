@@ -238,7 +238,7 @@ class GateCertificate(Record):
     @property
     def is_allowed(self) -> bool:
         """Whether the learner might play."""
-        return self.margin >= 0.0
+        return float(self.guaranteed) >= float(self.required)
 
 
 class BankRecord(Record):
@@ -264,7 +264,7 @@ class BankCertificate(Record):
     def margin(self) -> float:
         """What is left in the bank that binds if the round is at its worst."""
         # `carried` was written as all that the bank can pay, so the bound is in it.
-        return min(bank.carried - bank.cost for bank in self.banks)
+        return min([bank.carried - bank.cost for bank in self.banks])
 
     @property
     def is_allowed(self) -> bool:

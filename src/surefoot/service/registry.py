@@ -45,7 +45,7 @@ class OpenExperiment:
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.takes_rows = experiment.kind.has_rows
+        self.takes_rows, self.is_configured = experiment.kind.has_rows, experiment.configuration is not None
         self.queue = AsyncExperiment(experiment, executor=executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions(experiment.kind)
         self._most = settings.history_points // 2
