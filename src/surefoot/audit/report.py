@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from surefoot.audit.coins import LEVEL, LIMIT, CoinFairness
+from surefoot.audit.constraints import CONSTRAINTS, plain_constraint
 from surefoot.audit.declarations import GUARDS, plain_metrics
 from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.journal.events import Head
@@ -274,22 +275,16 @@ def promise(report: Report) -> str:
     alpha, delta = settings.get("alpha"), settings.get("delta")
     if alpha is None:
         return f"Nothing: {created.policy} keeps no floor, it is the learner alone."
-    constraint = settings.get("constraint") or "cumulative"
-    plain = {"name": constraint} if isinstance(constraint, str) else constraint
+    plain = plain_constraint(settings)
+    constraint = CONSTRAINTS[plain["name"]]
     share = f"at least {100 * (1 - float(alpha)):.4g}% of what the baseline would have earned"
-    sentences = {
-        "cumulative": f"At every round, everything earned so far makes {share}.",
-        "checkpoints": f"At every {plain.get('every')}th round, everything earned so far makes {share}.",
-        "stagewise": f"In every single round, the action played is worth {share} in that round.",
-        "reserve": f"At every round, everything earned so far, plus {plain.get('granted')} in reserve, makes {share}.",
-        "realised_path": f"At every round, the learner's received rewards and the baseline's means make {share}.",
-    }
+    number = None if constraint.number is None else plain[constraint.number[0]]
     chance = f"{100 * float(delta or 0):g}%"
     start = report.tally.promise_round
     renewed = f" A new promise was begun: it counts from round {start:,} on." if start > 1 else ""
     return (
-        f"{sentences[plain['name']]} If what was declared is true, this holds for all rounds at once, except with "
-        f"probability {chance}.{renewed}"
+        f"{constraint.says.format(share=share, number=number)} If what was declared is true, this holds for all rounds "
+        f"at once, except with probability {chance}.{renewed}"
     )
 
 

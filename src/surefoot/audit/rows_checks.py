@@ -10,7 +10,8 @@ import numpy as np
 from surefoot.audit.arm_checks import ArmChecks
 from surefoot.audit.checks import Checks, OpenRound, Values
 from surefoot.audit.compensated_sums import Matrix, Vector
-from surefoot.audit.declarations import LARGEST, LINEAR, read_linear
+from surefoot.audit.constraints import LARGEST
+from surefoot.audit.declarations import LINEAR, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, read_round

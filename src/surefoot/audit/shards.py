@@ -22,6 +22,7 @@ from surefoot.audit.checks import Checks, OpenRound, Turns, Values
 from surefoot.audit.coins import BLOCK, CoinFairness
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.confidence_sets import EPS
+from surefoot.audit.constraints import CUMULATIVE, RESERVE
 from surefoot.audit.declarations import GUARDS, Declarations, GuardDeclarations, faults, read_guard, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.guard_checks import WRITTEN, GuardChecks, predicted, unfair
@@ -460,7 +461,7 @@ class LeasedChecks(LinearChecks):
     def lease(self, granted: Grant) -> None:
         """Begin an empty ledger on the set of that moment; rounds since the last hand-in count in it."""
         (amount,), book = granted.record.amounts, granted.known
-        self.declared = replace(self._shared, constraint="reserve" if amount > 0 else "cumulative", amount=amount)
+        self.declared = replace(self._shared, constraint=RESERVE if amount > 0 else CUMULATIVE, amount=amount)
         self.estimate, self._likelihood = book.estimate, book._likelihood
         self._offered = book._offered  # what was offered to any shard
         self._begin_ledger(book.account)
@@ -653,7 +654,7 @@ class SharedFloor(SharedChain):
         (amount,) = shard.amounts = tuple(lease.amounts)
         leased = math.fsum(amount for other in self.shards.values() for amount in other.amounts)
         assert self._carried is not None
-        reserve = self._declared.amount if self._declared.constraint == "reserve" else 0.0
+        reserve = self._declared.amount if self._declared.constraint is RESERVE else 0.0
         bound = self._declared.knowledge.theta_bound
         slack = self._carried.error + 64 * EPS * bound * self._size
         if self.tally.is_refuted and amount > 0:

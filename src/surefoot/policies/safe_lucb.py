@@ -22,7 +22,7 @@ from surefoot.policies.linear_settings import (
 )
 from surefoot.policies.policy import arguments
 from surefoot.safety.alarm import RESTART_SHARE, Response
-from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
+from surefoot.safety.constraints import Constraint, RealisedPath, read_constraint
 from surefoot.safety.gates import safe_proof
 from surefoot.safety.likelihood import Likelihood
 
@@ -165,8 +165,8 @@ class SafeLUCB(LinearPolicy):
         self._core.declare_bounds()
         self._spent, self._charged = 0.0, 0  # the debt of restarts, and rounds that are charged beside it
         self._bounds = bounds
-        self._checks_rewards = bounds is not None or self._settings.constraint == REALISED_PATH
-        if self._settings.constraint == REALISED_PATH:
+        self._checks_rewards = bounds is not None or self._settings.constraint == RealisedPath.code
+        if self._settings.constraint == RealisedPath.code:
             self._lowest_reward = chosen.amount
         if settle_after is not None and (default_reward or 0.0) < self._lowest_reward:
             raise ConfigError(
@@ -203,7 +203,7 @@ class SafeLUCB(LinearPolicy):
         """How the alarm may be answered; empty if none is on."""
         if self._alarm is None or self._config["restart_share"] == 0:
             return super().responses
-        has_worst = self._alarm.kind != "features" and self._settings.constraint != REALISED_PATH
+        has_worst = self._alarm.kind != "features" and self._settings.constraint != RealisedPath.code
         return ("stay", "relearn", "renew") if has_worst else ("stay", "renew")
 
     def _restart(self, *, keep_promise: bool) -> None:

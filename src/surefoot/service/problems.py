@@ -161,14 +161,7 @@ def of_error(error: SurefootError) -> Problem:
     word = next((word for kind, word in ERRORS if isinstance(error, kind)), "internal")
     if KINDS[word][0] >= 500:
         return problem(word)
-    return problem(word, str(error), [Fault(field, str(error)) for field in _fields(str(error))])
-
-
-def _fields(message: str) -> list[str]:
-    """Messages name the field first, in backticks: `features` must be ..."""
-    _, tick, rest = message.partition("`")
-    name = rest.partition("`")[0]
-    return [name] if tick and name.replace("_", "").isalnum() else []
+    return problem(word, str(error), [] if error.field is None else [Fault(error.field, str(error))])
 
 
 def encode(found: Any) -> bytes:

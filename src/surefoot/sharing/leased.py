@@ -311,8 +311,8 @@ class LeasedLUCB(SafeLUCB):
             rows = features.rows if isinstance(features, Catalogue) else features
             # A newer version might allow what was refused, and must not rewrite the past: ask a copy first.
             known = self._read_known(baseline_reward)
-            again, is_learner, *_ = self._core.copy().decide(rows, False, baseline, *known, TRY - tried)
-            if again >= 0 and not is_learner:
+            again = self._core.copy().decide(rows, False, baseline, *known, TRY - tried)
+            if again is not None and not again[1]:
                 return self._decide(rows, baseline, baseline_reward, TRY - tried)
         return super().recall(
             features, baseline=baseline, baseline_reward=baseline_reward, action=action, source=source, draw=draw

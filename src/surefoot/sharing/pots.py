@@ -25,7 +25,7 @@ from surefoot.policies.linear_policy import CONTRADICTION
 from surefoot.policies.settlement import Settlement
 from surefoot.rounds import events, number
 from surefoot.rounds.events import METRIC, HandIn, PairHanded, PairHandIn, RowsHanded, RowsHandIn
-from surefoot.safety.constraints import CUMULATIVE, RESERVE, Cumulative, Reserve, read_constraint
+from surefoot.safety.constraints import Cumulative, Reserve, read_constraint
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.likelihood import Tangent
 from surefoot.safety.proof import Proof, assemble
@@ -448,7 +448,7 @@ def _check_linear(policy: Any) -> None:
     if type(policy) is not SafeLUCB:
         raise ConfigError(f"Only SafeLUCB can be leased to shards, but got {type(policy).__name__}.")
     constraint = read_constraint(policy.settings["constraint"])
-    if constraint.code not in (CUMULATIVE, RESERVE):
+    if not isinstance(constraint, (Cumulative, Reserve)):
         raise ConfigError(
             f"`constraint` must be 'cumulative' or 'reserve' to be shared by shards, but got {constraint.name!r}: the "
             "others ask about rounds in one order, or one by one."
