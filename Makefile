@@ -7,8 +7,9 @@ PEERS := .venv/.peers
 PIP := $(BIN)/pip install --quiet --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
 PYTHON_FOLDERS := src tests bench docs examples
-# Workers share the processors; threads of BLAS that wait for work would keep them busy beside that.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal
+# Workers share the processors; threads of BLAS that wait for work would keep them busy beside that. A third worker plays
+# while others wait for servers, disks and children.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 3 --dist worksteal
 SANITIZED := build/sanitized
 SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
 

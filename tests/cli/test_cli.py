@@ -18,6 +18,7 @@ from surefoot.errors import JournalConflictError
 from surefoot.experiment import Status, read_status
 from surefoot.journal import open_journal
 from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
+from tests.cli.shell import shell
 
 ROOT = Path(__file__).parents[2]
 TOML = """
@@ -34,11 +35,6 @@ policy = "LUCB"
 policy = "CLUCB"
 alpha = [0.1, 0.5]
 """
-
-
-def surefoot(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    code = "from surefoot.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_reproduce_writes_figures_table_and_report_and_continues(tmp_path: Path) -> None:
@@ -71,21 +67,21 @@ def test_reproduce_writes_figures_table_and_report_and_continues(tmp_path: Path)
     again = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "out")], catch_exceptions=False)
     assert again.exit_code == 0
     assert (tmp_path / "out" / "results.csv").read_bytes() == before
-    refused = surefoot(*args, "--seed", "5", "--out", str(tmp_path / "out"), cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "holds a result of other settings. Nothing was changed" in refused.stderr
+    refused = shell(*args, "--seed", "5", "--out", str(tmp_path / "out"), folder=tmp_path)
+    assert refused.code == 2
+    assert "holds a result of other settings. Nothing was changed" in refused.err
 
 
 def test_simulate_runs_a_toml_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(TOML)
-    done = surefoot("simulate", "mine.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = shell("simulate", "mine.toml", folder=tmp_path)
+    assert done.code == 0, done.err
     assert (tmp_path / "results" / "mine" / "report.html").exists()
     (tmp_path / "typo.toml").write_text(TOML.replace("horizon", "horizn"))
-    refused = surefoot("simulate", "typo.toml", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "Did you mean 'horizon'?" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    refused = shell("simulate", "typo.toml", folder=tmp_path)
+    assert refused.code == 2
+    assert "Did you mean 'horizon'?" in refused.err
+    assert "Traceback" not in refused.err
     assert not (tmp_path / "results" / "typo").exists()
 
 
@@ -101,8 +97,8 @@ constraint = {name = "checkpoints", every = 10}
 """
     )
     (tmp_path / "mine.toml").write_text(policies)
-    done = surefoot("simulate", "mine.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = shell("simulate", "mine.toml", folder=tmp_path)
+    assert done.code == 0, done.err
     assert set(pl.read_csv(tmp_path / "results" / "mine" / "results.csv")["policy"]) == {"careful"}
     assert (tmp_path / "results" / "mine" / "figure4.png").exists()
 
@@ -150,10 +146,10 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_end_with_a_sentence_and_exit_code_2(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = surefoot(*args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    done = shell(*args, folder=tmp_path)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
     assert not list(tmp_path.iterdir())
 
 

@@ -1,9 +1,8 @@
 """Wrong uses of the commands that work on journals: a sentence, exit code 2, and nothing has changed."""
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -11,10 +10,10 @@ import pytest
 import surefoot
 import surefoot.errors
 import surefoot.experiment
-from surefoot.cli import main
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
 from surefoot.service.requests import Name
+from tests.cli.shell import Done, shell
 
 LINEAR = ("dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1", "feature_bound=1")
 SET = [word for pair in LINEAR for word in ("--set", pair)]
@@ -35,30 +34,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class Done(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 Command = Callable[..., Done]
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command line as a shell in the folder calls it, in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*args: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["surefoot", *args])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return Done(int(ended.value.code or 0), *capsys.readouterr())
-
-    return run
+def command(tmp_path: Path) -> Command:
+    return partial(shell, folder=tmp_path)
 
 
 def stand(folder: Path) -> tuple[list[object], set[str]]:

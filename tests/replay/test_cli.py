@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +9,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from surefoot.cli import main
 from surefoot.cli.commands import app
 from surefoot.experiment.configuration import read_configuration
+from tests.cli.shell import shell
 from tests.replay.test_fit import clicks
 
 
@@ -21,15 +19,6 @@ def run(*args: str) -> str:
     done = CliRunner().invoke(app, list(args), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
-
-
-def surefoot(*args: str, cwd: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The command as the shell runs it, in this process: its exit code."""
-    monkeypatch.chdir(cwd)
-    monkeypatch.setattr(sys, "argv", ["surefoot", *args])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
@@ -103,12 +92,11 @@ def test_an_exploration_that_nobody_uses_or_that_is_none_is_refused(
     more: tuple[str, ...],
     message: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = str(clicks(tmp_path / "clicks.csv"))
-    assert surefoot("replay", path, "--baseline", "banner", *more, cwd=tmp_path, monkeypatch=monkeypatch) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+    done = shell("replay", path, "--baseline", "banner", *more, folder=tmp_path)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
 
 
 def test_where_nothing_has_a_floor_none_is_spoken_of(tmp_path: Path) -> None:
@@ -193,16 +181,15 @@ def test_bounds_of_rewards_let_safe_lucb_in_sooner(tmp_path: Path) -> None:
     assert with_["learner_rounds"] / with_["rounds"] > without["learner_rounds"] / without["rounds"] + 0.1
 
 
-def test_a_doubt_about_linearity_keeps_a_linear_policy_from_being_configured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_doubt_about_linearity_keeps_a_linear_policy_from_being_configured(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.random(3_000)
     table = {"x": x, "action": rng.choice(["a", "b"], 3_000), "reward": (np.abs(x - 0.5) < 0.25).astype(float)}
     pl.DataFrame(table).write_csv(tmp_path / "bent.csv")
     args = ("fit-baseline", "bent.csv", "--baseline", "a", "--out", "e.toml")
-    assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2
-    refused = capsys.readouterr().err
+    done = shell(*args, folder=tmp_path)
+    assert done.code == 2
+    refused = done.err
     assert "rests on mean rewards that are linear" in refused
     assert "--policy Guard --set alpha=0.1 --set delta=0.001 --set 'reward_bounds=[0, 1]'" in refused
     assert not (tmp_path / "e.toml").exists()
@@ -212,14 +199,12 @@ def test_a_doubt_about_linearity_keeps_a_linear_policy_from_being_configured(
 
 
 def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
-    # The one run in a process of its own: what goes to which stream can be seen there only.
     path = clicks(tmp_path / "clicks.csv", rows=300)
     path.write_text(path.read_text() + "33,pro,mail,often,0.5\n")
     args = ["replay", str(path), "--baseline", "banner", "--max-bad", "3", "--out", "out"]
-    command = [sys.executable, "-c", "from surefoot.cli import main; main()", *args]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "left out, line 302: reward must be a finite number, not 'often'" in done.stderr
+    done = shell(*args, folder=tmp_path)
+    assert done.code == 0, done.err
+    assert "left out, line 302: reward must be a finite number, not 'often'" in done.err
     assert "1 rows could not be used" in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -250,8 +235,6 @@ def test_mistakes_end_with_a_sentence_and_write_nothing(
     args: tuple[str, ...],
     message: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = clicks(tmp_path / "log.csv", rows=300)
     pl.read_csv(path).with_columns(propensity=pl.lit(1.0)).write_csv(tmp_path / "certain.csv")
@@ -259,8 +242,9 @@ def test_mistakes_end_with_a_sentence_and_write_nothing(
     by_age.write_csv(tmp_path / "by_context.csv")
     (tmp_path / "bad.csv").write_text(path.read_text() + "33,pro,mail,1\n")
     before = sorted(tmp_path.iterdir())
-    assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2
-    assert message in capsys.readouterr().err
+    done = shell(*args, folder=tmp_path)
+    assert done.code == 2
+    assert message in done.err
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -270,12 +254,11 @@ def without_rewards(path: Path) -> str:
 
 
 @pytest.mark.parametrize("command", ["replay", "fit-baseline"])
-def test_a_log_of_zeros_is_refused_in_one_sentence(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_of_zeros_is_refused_in_one_sentence(command: str, tmp_path: Path) -> None:
     path = without_rewards(tmp_path / "zero.csv")
-    assert surefoot(command, path, "--baseline", "red", cwd=tmp_path, monkeypatch=monkeypatch) == 2
-    assert "must have a reward other than 0" in " ".join(capsys.readouterr().err.split())
+    done = shell(command, path, "--baseline", "red", folder=tmp_path)
+    assert done.code == 2
+    assert "must have a reward other than 0" in " ".join(done.err.split())
 
 
 def test_a_log_of_zeros_within_known_bounds_is_drawn(tmp_path: Path) -> None:

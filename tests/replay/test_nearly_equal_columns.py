@@ -4,8 +4,6 @@ The adversary keeps to everything that is declared. Rewards are exactly linear, 
 ranges: only that the two columns, which agreed in the log, come apart.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from scipy.stats import binom
 from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.table_log import read_log
+from tests.cli.shell import shell
 from tests.replay.linear_worlds import nearly_equal
 
 SLOPE, BETTER, DELTA = 14.0, 0.65, 0.001
@@ -52,10 +51,7 @@ def test_what_fit_baseline_writes_keeps_the_floor_where_equal_columns_come_apart
     for seed in range(runs):
         log, out = log_of(tmp_path / "log.csv", seed), tmp_path / f"{seed}.toml"
         args = ["--baseline", "today", "--reward-bounds", "0,1", "--delta", str(DELTA), "--out", str(out)]
-        said = subprocess.run(
-            [sys.executable, "-m", "surefoot", "fit-baseline", str(log), *args],
-            capture_output=True, text=True, check=True, env={"COLUMNS": "300"},
-        ).stdout  # fmt: skip
+        said = shell("fit-baseline", log, *args, folder=tmp_path).out
         (doubt,) = [line for line in said.splitlines() if "Length of theta" in line]
         assert "DOUBTFUL" in doubt
         assert all(name in doubt for name in ("net", "gross"))

@@ -13,6 +13,7 @@ import pytest
 
 from surefoot.journal import open_journal
 from surefoot.service.tokens import TokenFile
+from tests.cli.shell import shell
 from tests.service.servers import Apart, free_port
 
 
@@ -25,9 +26,8 @@ def taken() -> Iterator[int]:
 
 
 def run(*args: object, folder: Path) -> tuple[int, list[str]]:
-    command = [sys.executable, "-m", "surefoot.cli", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
-    return done.returncode, done.stderr.splitlines()
+    code, _, said = shell(*args, folder=folder)
+    return code, said.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,8 @@ def test_a_token_file_that_is_missing_is_said_at_once_and_read_when_it_is_made(t
 def checked(folder: Path, **settings: object) -> tuple[int, str]:
     file = folder / "service.toml"
     file.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in settings.items()))
-    command = [sys.executable, "-m", "surefoot.cli", "config", "check", "--config", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
-    return done.returncode, done.stdout + done.stderr
+    done = shell("config", "check", "--config", file, folder=folder)
+    return done.code, done.out + done.err
 
 
 def test_what_a_server_needs_is_checked_without_starting_one(taken: int, tmp_path: Path) -> None:

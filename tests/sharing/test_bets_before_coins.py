@@ -19,6 +19,7 @@ from tests.policies.safe_runs import most_allowed
 from tests.sharing.shards import Shard
 
 ALPHA, CAP, RESERVE, BLOCK = 0.1, 0.12, 40.0, 400
+TURNS = 60  # settled by the bank at the merge, no run of eight needed more than 38 to break the floor
 RATIO, SLOPE = (CAP - ALPHA) / CAP, (ALPHA - CAP) / (1.0 - CAP)
 
 
@@ -84,7 +85,7 @@ class Siege:
 def deliver_by_the_luck_of_coins(seed: int, delta: float) -> float:
     """Rewards of one block reach the hub just before or just after the next is handed in, as its coins fell."""
     siege, value = Siege(seed, delta), 0.0
-    for _ in range(120):
+    for _ in range(TURNS):
         value = 1.0 - value
         before = siege.bank.learner.mean - siege.bank.baseline.mean
         _, shift, sides = siege.play(value, before)
@@ -103,7 +104,7 @@ def deliver_by_the_luck_of_coins(seed: int, delta: float) -> float:
 
 
 def test_rewards_delivered_by_the_luck_of_coins_do_not_break_the_floor() -> None:
-    runs, delta = 8, 0.05
+    runs, delta = 5, 0.05  # five failures of five are more than chance allows
     below = sum(deliver_by_the_luck_of_coins(seed, delta) < -1e-6 for seed in range(runs))
     assert below <= most_allowed(runs, delta)
 
