@@ -1,6 +1,9 @@
 """What is a request of its own, and whose: cached answers, counted tokens, sessions and users, ids that come again."""
 
+import json
+import re
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ from surefoot.audit import audit
 from surefoot.journal import open_journal
 from surefoot.rounds import decode, events
 from tests.integrations.model_server import ModelServer, model_server
-from tests.integrations.proxies import answer_of, configuration, proxy, served
+from tests.integrations.proxies import answer_of, configuration, proxy, served, wait_until
+from tests.integrations.test_litellm import block
 
 DECISION = "x-surefoot-decision-id"
 EVEN = {"journal": "chat.journal", "mode": "guarded", "alpha": 0.4, "delta": 0.05, "min_holdout": 0.3, "ramp": "gate"}
@@ -121,3 +125,64 @@ def test_an_id_that_is_none_is_said_in_one_line(tmp_path: Path, big: ModelServer
         assert "Traceback" not in chat.log
         deep = chat.http.post("/surefoot/rewards", content=b"[" * 100_000)
         assert (deep.status_code, deep.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_retry_is_not_cached_as_the_answer_of_the_model_that_failed(
+    tmp_path: Path, big: ModelServer, small: ModelServer
+) -> None:
+    config = configuration(big.url, small.url, EVEN)
+    with proxy(tmp_path, config.replace("litellm_settings: {", CACHE)) as chat:
+        small.status = 500
+        while small.requests == 0:
+            assert answer_of(chat.ask()) == "big"
+        small.status = 200
+        answers = dict(served(chat.ask()) for _ in range(40))
+        for _ in range(2):
+            streams = [chat.http.post("/v1/chat/completions", json=chat.body(stream=True)) for _ in range(20)]
+            for stream in streams:
+                letters = re.findall(r'"content": ?"(\w+)"', stream.text)
+                answers[stream.headers[DECISION]] = "".join(letters)
+    record = {one.decision_id: one.action.removeprefix("openai/") for one in rounds(tmp_path)}
+    assert set(answers.values()) == {"big", "small"}
+    assert answers.items() <= record.items()
+
+
+def test_a_mirrored_request_neither_opens_a_round_nor_settles_one(
+    tmp_path: Path, big: ModelServer, small: ModelServer
+) -> None:
+    with model_server("mirror") as mirror:
+        config = configuration(big.url, small.url, EVEN).replace("api_key: none", "api_key: none, silent_model: other")
+        params = f"{{model: openai/mirror, api_base: {mirror.url}, api_key: none}}"
+        own = f"  - {{litellm_params: {params}, model_name: other}}\n"
+        own += own.replace("other", "guarded").replace("api_key: none", "api_key: none, silent_model: chat")
+        with proxy(tmp_path, config.replace("router_settings", own + "router_settings")) as chat:
+            answers = dict(served(chat.ask()) for _ in range(10))
+            wait_until(lambda: mirror.requests == 10)
+            assert all(chat.reward(decision_id, 0.5).status_code == 200 for decision_id in answers)
+            assert DECISION not in chat.ask(model="guarded").headers
+            wait_until(lambda: big.requests + small.requests == 11)
+    assert len(rounds(tmp_path)) == 10
+
+
+def test_an_answer_whose_caller_has_hung_up_is_scored(tmp_path: Path, big: ModelServer, small: ModelServer) -> None:
+    """Its round would hold up all that is learned later."""
+    (tmp_path / "judge.py").write_text(block("python"))  # of the documentation
+    metrics = {"quality": {"kind": "floor", "low": 0, "high": 1, "alpha": 0.4}}
+    settings = {"journal": "chat.journal", "mode": "guarded", "delta": 0.05, "metrics": metrics}
+    with proxy(tmp_path, configuration(big.url, small.url, settings | {"scorer": "judge.score"})) as chat:
+        big.may_finish.clear()
+        small.may_finish.clear()
+        for _ in range(3):
+            before = big.requests + small.requests
+            caller = HTTPConnection(chat.http.base_url.host, chat.http.base_url.port)
+            caller.request("POST", "/v1/chat/completions", json.dumps(chat.body()), dict(chat.http.headers))
+            wait_until(lambda: big.requests + small.requests > before)  # noqa: B023
+            caller.close()
+        big.may_finish.set()
+        small.may_finish.set()
+        wait_until(lambda: settled(tmp_path) == 3)
+
+
+def settled(folder: Path) -> int:
+    with open_journal(folder / "chat.journal", read_only=True) as journal:
+        return sum(event.kind in (events.REWARD, events.ABANDONED) for event in journal.view("chat").read())

@@ -209,7 +209,9 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
     async def run(self, context: Any) -> Any:
         """Narrow the candidates to the model that answers; LiteLLM calls it for every attempt of a request."""
         candidates = set(context.candidate_models)
-        claimed = _signal({"metadata": context.metadata}).get("decision_id")
+        # Where LiteLLM counts tokens there is no group; what it mirrors is answered already, and has the same signal.
+        is_request = "model_group" in context.metadata and not context.metadata.get("is_silent_experiment")
+        claimed = _signal({"metadata": context.metadata}).get("decision_id") if is_request else None
         earlier = self._decisions.get(claimed) if isinstance(claimed, str) else None
         if not {self.baseline, self.proposal} <= candidates:
             if earlier is not None:
@@ -221,7 +223,7 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         try:
             if earlier is not None:
                 signal = await self._retried(earlier)
-            elif "model_group" in context.metadata and not self._rests():  # where LiteLLM counts tokens there is none
+            elif is_request and not self._rests():
                 signal = await self._decided(context.metadata)
         except (TimeoutError, JournalError):
             self._rests_until = time.monotonic() + REST
@@ -273,9 +275,13 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         deciding = self._keep(
             self._decide(decision_id=decision_id, baseline=self.baseline, proposal=self.proposal, unit=unit)
         )
-        done, _ = await asyncio.wait({deciding}, timeout=self.deadline)
+        try:
+            done, _ = await asyncio.wait({deciding}, timeout=self.deadline)
+        except asyncio.CancelledError:
+            self._keep(self._correct_late(deciding, "Its caller has hung up, and no model has answered."))
+            raise
         if not done:
-            self._keep(self._correct_late(deciding))
+            self._keep(self._correct_late(deciding, "It was decided too late, and the baseline answered."))
             raise TimeoutError(f"A decision must not take more than {self.deadline:g} seconds.")
         answer: Answer = deciding.result()
         self._rests_until = 0.0
@@ -299,13 +305,12 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
             await self._in_time(self._note("void", signal["decision_id"], reason))
         return signal
 
-    async def _correct_late(self, deciding: asyncio.Task[Answer]) -> None:
-        """Say that the baseline answered, and that no reward comes."""
+    async def _correct_late(self, deciding: asyncio.Task[Answer], reason: str) -> None:
+        """Say that the proposal did not answer, and that no reward comes."""
         try:
             answer = await deciding
         except SurefootError:
             return
-        reason = "It was decided too late, and the baseline answered."
         if answer.action != self.baseline:
             await self._note("void", answer.decision_id, reason)
         await self._note("abandon", answer.decision_id, reason)
