@@ -177,18 +177,21 @@ class Newcomer:
 
 def test_a_newcomer_has_a_guarded_answer_of_litellm_within_five_minutes(wheel: Path, tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path, wheel, "litellm.md")
-    install, *exports, serve = newcomer.block("sh", 0).splitlines()
+    install, *exports, serve, wait = newcomer.block("sh", 0).splitlines()
     newcomer.install(install)
     (tmp_path / "config.yaml").write_text(newcomer.block("yaml", 0))
     with model_server("big") as big, model_server("small") as small:
         newcomer.export(exports)
         newcomer.environment |= {"BIG_URL": big.url, "SMALL_URL": small.url, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with newcomer.serving(serve.removesuffix(" &"), "/health/liveliness"):
+            newcomer.run(wait)
             (decision_id,) = re.findall(r"x-surefoot-decision-id: (\S+)", newcomer.run(newcomer.block("sh", 1)))
             newcomer.arrive("the first guarded answer of LiteLLM")
-            newcomer.environment["DECISION_ID"] = decision_id
             reward = newcomer.run(newcomer.block("sh", 2))
     assert json.loads(reward) == {"decision_id": decision_id, "is_repeat": False}
+    for command in ("surefoot experiment status chat.journal chat", "surefoot audit chat.journal"):
+        assert f"`{command}`" in newcomer.page
+        assert "chat" in newcomer.run(command)
 
 
 def test_a_newcomer_has_a_guarded_flag_within_five_minutes(wheel: Path, tmp_path: Path) -> None:
@@ -198,9 +201,8 @@ def test_a_newcomer_has_a_guarded_flag_within_five_minutes(wheel: Path, tmp_path
     newcomer.run(create)
     with newcomer.serving(serve, "/readyz"):
         (tmp_path / "app.py").write_text(newcomer.block("python", 0))
-        value, variant, decision_id = newcomer.run("python app.py").split()
+        value, variant, _ = newcomer.run("python app.py").split()
         assert (value, variant) in (("False", "baseline"), ("True", "proposal"))
         newcomer.arrive("the first guarded flag")
-        newcomer.environment["DECISION_ID"] = decision_id
         reward = newcomer.run(newcomer.block("sh", 1))
-    assert json.loads(reward)["decision_id"] == decision_id
+    assert json.loads(reward)["decision_id"]

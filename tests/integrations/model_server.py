@@ -19,9 +19,13 @@ class Completions(BaseHTTPRequestHandler):
             self.send_error(model.status)
         elif body.get("stream"):
             self.stream(model)
+        elif self.path.endswith("/responses"):
+            self.begin("application/json")
+            self.write(self.response(model))
         else:
             message = {"role": "assistant", "content": model.name}
             choice = {"index": 0, "finish_reason": "stop", "message": message}
+            assert model.may_finish.wait(60)
             self.begin("application/json")
             self.write(self.chunk(model, [choice], "", usage=USAGE))
 
@@ -51,6 +55,13 @@ class Completions(BaseHTTPRequestHandler):
     def chunk(self, model: "ModelServer", choices: Any, kind: str, **more: Any) -> bytes:
         about = {"id": "1", "object": f"chat.completion{kind}", "created": 1, "model": model.name}
         return json.dumps({**about, "choices": choices, **more}).encode()
+
+    def response(self, model: "ModelServer") -> bytes:
+        text = {"type": "output_text", "text": model.name, "annotations": []}
+        message = {"type": "message", "id": "1", "status": "completed", "role": "assistant", "content": [text]}
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        about = {"id": "1", "object": "response", "created_at": 1, "status": "completed", "model": model.name}
+        return json.dumps({**about, "output": [message], "usage": usage}).encode()
 
     def log_message(self, *_: Any) -> None:
         """Nothing."""
