@@ -117,8 +117,8 @@ def test_a_page_with_a_cost_speaks_of_money(tab: Tab, models: httpx.Client) -> N
         tab.run("document.getElementById('answer').innerText"),
     )
     risk = tab.run("document.getElementById('risk').innerText")
-    assert "At most 40% more cost (and $9.00) and 30% less quality than today's choice" in risk
-    spent = r"Cost: at most \$[\d.]+ more so far, 40% and the \$9\.00 granted\. At worst \$[\d.]+ is spent"
+    assert "At most 40% plus $9.00 more cost and 30% less quality than today's choice" in risk
+    spent = r"Cost: at most \$[\d.]+ more so far, 40% plus the \$9\.00 granted\. At worst \$[\d.]+ is spent"
     assert re.search(spent, risk)
     assert re.search(
         r"cost left to spend\s*(limits the share\s*)?\$", tab.run("document.getElementById('legend').innerText")

@@ -283,7 +283,7 @@ PAUSED = {"mode": "paused", "learner_rounds": 0}
         ({"guard": GUARD} | DOLLARS, {}, "Quality: at most 10% may be lost. At worst 5.6% is lost so far. 95% sure"),
         ({"guard": GUARD} | UNITS, {}, "Quality: at most 4.5 points less so far. At worst 2.5 points are lost so far."),
         ({"guard": GUARD}, {"cost.reserve": 2}, "Cost: at most 34% more may be spent."),
-        ({"guard": GUARD} | DOLLARS, {"cost.reserve": 2}, "Cost: at most $16 more so far, 30% and the $2.00 granted."),
+        ({"guard": GUARD} | DOLLARS, {"cost.reserve": 2}, "Cost: at most $16 more so far, 30% plus the $2.00 granted."),
         ({"guard": GUARD}, {"skew": 1.0}, "10% less quality than today's choice. All servers together are counted."),
         ({"guard": GUARD} | PAUSED, {}, "Once the learner plays: at most 30% more cost and 10% less quality than"),
     ],

@@ -62,17 +62,17 @@ def create(
     ] = None,
     actions: Annotated[
         str | None,
-        typer.Option(help="Of a Guard that is a flag: baseline and proposal as JSON, such as [false, true]."),
+        typer.Option(help="For a Guard used as a flag: baseline and proposal as JSON, such as [false, true]."),
     ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[
-        float | None, typer.Option(help="What is learned if no reward came within the window.")
+        float | None, typer.Option(help="Reward assumed when none arrives within the window.")
     ] = None,
     reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
     confirm_within: Annotated[
         float | None,
-        typer.Option(help="Seconds until a learner round that nobody confirms counts at its worst; not with a window."),
+        typer.Option(help="Seconds until an unconfirmed learner round counts at its worst; not with a window."),
     ] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
     despite_doubt: DespiteDoubt = False,
@@ -139,7 +139,7 @@ def _actions(text: str) -> Any:
 
 @experiment.command(name="list")
 def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
-    """List the experiments of a journal. Of one that shards share, the margin is what is not leased."""
+    """List the experiments of a journal. For one that shards share, the margin is what is not leased."""
     with open_journal(journal, read_only=True) as opened:
         statuses = [read_status(opened, name) for name in opened.names()]
     if as_json:
@@ -193,7 +193,7 @@ def mode(
     by: Annotated[str, typer.Option(help="Who changes it.")] = "",
     despite_doubt: DespiteDoubt = False,
 ) -> None:
-    """Change who may play: shadow, guarded or paused. Of a SQLite file that a server has open, ask the server."""
+    """Change who may play: shadow, guarded or paused. If a server has the SQLite file open, ask the server."""
     with open_existing(journal) as opened:
         shop = Experiment.open(opened, name)
         before = shop.set_mode(cast("ModeName", mode), reason=reason, by=by, despite_doubt=despite_doubt)
@@ -295,7 +295,7 @@ def void(
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
     by: Annotated[str, typer.Option(help="Who reports it.")] = "",
 ) -> None:
-    """Say that a round was not played as decided.
+    """Report that a round was not played as decided.
 
     Ledger and later proofs are then about what was played.
 
@@ -347,7 +347,7 @@ def export(
         str | None, typer.Option(help="parquet, csv or dsjson; by the file's suffix by default.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="Of a guard with several metrics, the one that is the reward of DSJSON.")
+        str | None, typer.Option(help="For a guard with several metrics: the one to export as DSJSON's reward.")
     ] = None,
 ) -> None:
     """Write every decision with its reward to a file. Parquet, CSV, or Vowpal Wabbit's DSJSON, by its name."""
@@ -379,7 +379,7 @@ def fork(
     ] = None,
     correct: Annotated[
         list[str] | None,
-        typer.Option(help="DECISION=VALUE: the right value of a reward that was learned wrong; repeat for several."),
+        typer.Option(help="DECISION=VALUE: the corrected value of a reward; repeat for several."),
     ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(ModeName))}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned; as before.")] = None,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "csv", "dsjson")
 FORMULA = r"^[=+\-@\t\r]"  # ids, names and units are the callers' own words
 ACTIONS = 2  # of a guard's round in DSJSON: the baseline, then the proposal
-EXTRA = "Export to Parquet and CSV needs polars: pip install 'surefoot[simulation]'"
+EXTRA = "Export to Parquet and CSV needs polars: pip install polars"
 
 
 def export(

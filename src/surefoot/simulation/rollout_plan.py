@@ -45,7 +45,7 @@ class PlanWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw rows with positive means; scale them to the best reward, and make row 0 the baseline."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         theta = rng.standard_normal(self.dim)
         rows = rng.standard_normal((self.actions, self.dim))
         # Mirrored instead of drawn again: as likely, and as many rows as were asked for.
@@ -87,7 +87,7 @@ class MappedWorld(PlanWorld):
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw the means of the actions."""
         assert self.phi is not None
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         means = self.baseline_reward * rng.uniform(0.5, 1.0 + self.lift, self.actions)
         means[:2] = self.baseline_reward, self.baseline_reward * (1.0 + self.lift)
         theta = np.zeros((self.actions, self.dim // self.actions))

@@ -48,12 +48,12 @@ function most(risk) {
   return `at most ${say(risk, risk.total)} ${than(risk)}, ${percent(risk.alpha)} of what today's choice would have earned so far`;
 }
 
-const limits = (risks) => `at most ${risks.map((risk) => `${percent(risk.alpha)} ${than(risk)} ${risk.name}${risk.granted ? ` (and ${amount(risk.granted, risk.unit)})` : ""}`).join(" and ")} than today's choice`;
+const limits = (risks) => `at most ${risks.map((risk) => `${percent(risk.alpha)}${risk.granted ? ` plus ${amount(risk.granted, risk.unit)}` : ""} ${than(risk)} ${risk.name}`).join(" and ")} than today's choice`;
 
 function ofOne(risk) {
   const { name, alpha, granted, unit, isCost } = risk;
   if (!unit && risk.today > 0) return sentence(`${name}: at most ${say(risk, risk.total)} ${isCost ? "more may be spent" : "may be lost"}`);
-  return sentence(`${name}: at most ${say(risk, risk.total)} ${than(risk)} so far${granted ? `, ${percent(alpha)} and the ${amount(granted, unit)} granted` : ""}`);
+  return sentence(`${name}: at most ${say(risk, risk.total)} ${than(risk)} so far${granted ? `, ${percent(alpha)} plus the ${amount(granted, unit)} granted` : ""}`);
 }
 
 // At worst: what is not known yet counts against the learner. What has no price is set beside the money that it bought.
