@@ -162,7 +162,7 @@ class Service:
             if self.settings.is_open:
                 _refuse_host(headers)
                 visit.roles = OPEN
-                self._rates.spend(address)
+                self._spend(address, visit)
             elif path == "/" or path.startswith(PUBLIC):
                 self._rates.spend(address)
             else:
@@ -180,9 +180,13 @@ class Service:
         try:
             token = visit.find()
         finally:  # of whoever is refused, too: guessing is limited
-            self._rates.spend(address if token is None else token.id)
+            self._spend(address if token is None else token.id, visit)
         visit.admit(token)
         visit.check_path(path)
+
+    def _spend(self, caller: str, visit: RequestScope) -> None:
+        self._rates.spend(caller)
+        visit.charge = partial(self._rates.charge, caller)
 
     async def _read(self, receive: Receive) -> bytes:
         """The body, up to a size; one that ends early came too slowly, or not at all."""

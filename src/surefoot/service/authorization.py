@@ -26,6 +26,7 @@ class RequestScope:
     experiments: the only ones that it may be used for; None for all
     notes:       what the log line says besides, such as the decision's id
     find:        looks the presented token up again; None where nobody is asked for one
+    charge:      counts the entries of a batch as so many requests
     waits_for:   the decision that it waits for, which nobody needs once the caller has hung up
     """
 
@@ -36,6 +37,7 @@ class RequestScope:
     experiments: frozenset[str] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     find: Callable[[], Token] | None = None
+    charge: Callable[[int], None] = lambda count: None
     waits_for: Future[Any] | None = None
 
     def admit(self, token: Token) -> None:
