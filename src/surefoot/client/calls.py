@@ -34,6 +34,8 @@ RewardValue: TypeAlias = float | Mapping[str, float]
 EXPERIMENTS = "/v1/experiments"
 UNREACHED = "Played the baseline: the service could not be reached in time."
 RETRIED = frozenset({408, 429, 502, 503, 504})
+# Nothing is wrong with the request: an operator has archived the experiment, or restored a journal from before.
+GONE = frozenset({"/problems/unknown-experiment", "/problems/unknown-catalogue"})
 LOG = logging.getLogger("surefoot.client")
 REFUSED: dict[str, Any] = {
     "/problems/unknown-decision": "unknown",
@@ -72,9 +74,10 @@ class ServiceError(SurefootError):
     def is_callers(self) -> bool:
         """Whether the request itself was wrong: sent again, it would be refused again.
 
-        A token that has expired can be renewed, and a refusal that is not the service's own comes from a proxy.
+        A token that has expired can be renewed, an experiment can be gone, and a refusal that is not the service's own
+        comes from a proxy.
         """
-        is_own = self.type.startswith("/problems/")
+        is_own = self.type.startswith("/problems/") and self.type not in GONE
         return is_own and 400 <= self.status < 500 and self.status not in (401, 403)
 
 
@@ -258,8 +261,10 @@ class Calls:
                 return False
             try:
                 yield from self._ask(_post(entry.experiment, entry.kind, entry.body, dict[str, Any]), left)
-            except LostError:
-                return False
+            except LostError as lost:
+                if lost.error.type not in GONE:
+                    return False
+                self.later.refused.append(str(lost))
             except ServiceError as error:
                 # Refused for good: it would be refused again and again, and hold all others up.
                 self.later.refused.append(str(error))
