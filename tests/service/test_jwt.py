@@ -88,6 +88,7 @@ def test_a_log_in_acts_in_its_roles_and_events_name_it(issuer: Issuer, caller: C
         "is_open": False,
         "by": "ada@example.org (oidc:u-17)",
         "experiments": None,
+        "expiring": {},
     }
     assert caller.post(reader, "/v1/experiments/shop/decisions", {"actions": ACTIONS}).status_code == 403
     assert caller.get(reader, "/metrics").status_code == 403

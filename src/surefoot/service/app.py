@@ -293,7 +293,7 @@ def _litestar(service: Service) -> Litestar:
             *flags.routes(registry, service.handlers),
             *monitoring.routes(registry, service.stopping),
             *heads.routes(registry),
-            *operations.routes(registry, metrics),
+            *operations.routes(registry, metrics, service.log_ins.tokens),
             *shards.routes(registry),
             *page.handlers(),
         ],
