@@ -242,7 +242,15 @@ def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path, surefoot: Co
     finally:
         os.umask(before)
     modes |= {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
-    assert {"shop.journal-wal", "heads.jsonl.erased", "backup", "archive", "tokens.trail", "edge.log", "guard.csv"} <= modes.keys()
+    assert {
+        "shop.journal-wal",
+        "heads.jsonl.erased",
+        "backup",
+        "archive",
+        "tokens.trail",
+        "edge.log",
+        "guard.csv",
+    } <= modes.keys()
     assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
 
 
