@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -286,6 +287,28 @@ def test_what_is_not_the_callers_mistake_plays_the_baseline_and_is_reported(
     assert set(reports) == {("shop", answer.status_code)}
     assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1, "one line for one outage"
     assert "`on_failure` raised" in caplog.text
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_client_stays_away_as_long_as_it_is_told(status: int) -> None:
+    asked = list[float]()
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/decisions"):
+            asked.append(time.monotonic())
+        return httpx.Response(status, headers={"retry-after": "1"}, json={"type": "/problems/busy"})
+
+    with Client(NOBODY, timeout=0.9, transport=httpx.MockTransport(respond)) as hurried:
+        began = time.monotonic()
+        assert hurried.decide("shop", ROWS).is_fallback
+        assert (len(asked), time.monotonic() - began < 0.9) == (1, True), "the baseline at once: it cannot wait so long"
+        hurried.close(0.0)
+    asked.clear()
+    with Client(NOBODY, timeout=3.5, transport=httpx.MockTransport(respond)) as patient:
+        assert patient.decide("shop", ROWS).is_fallback
+        patient.close(0.0)
+    assert 2 <= len(asked) <= 4
+    assert all(later - earlier >= 1.0 for earlier, later in zip(asked, asked[1:], strict=False))
 
 
 def test_a_refused_token_drops_no_round(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ class Calls:
             raise lost.error from None
 
     def _ask(self, request: ApiRequest[T], seconds: float) -> Call[T]:
-        """Try until the time is up, with growing pauses."""
+        """Try until the time is up, with growing pauses, and never sooner than the service says."""
         deadline, failed = time.monotonic() + seconds, 0
         while True:
             request.seconds = max(0.001, deadline - time.monotonic())
@@ -296,10 +296,10 @@ class Calls:
             if isinstance(response, httpx.Response):
                 if response.status_code not in RETRIED:
                     return self._answer(request, response)
-                error = problem(response)
+                error, rest = problem(response), max(pause(failed), _retry_after(response))
             else:
                 error = ServiceError(f"The service must answer, but did not: {type(response).__name__}.")
-            rest = pause(failed)
+                rest = pause(failed)
             if time.monotonic() + rest >= deadline:
                 raise self._lost(request, error)
             failed += 1
@@ -437,6 +437,12 @@ def problem(response: httpx.Response) -> ServiceError:
 def pause(attempt: int) -> float:
     """Seconds before the next attempt: exponential backoff with jitter."""
     return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """Seconds that a service asks its callers to stay away."""
+    seconds = response.headers.get("retry-after", "")
+    return float(seconds) if seconds.isdigit() else 0.0  # a date comes from a proxy
 
 
 def _path(experiment: str) -> str:
