@@ -225,20 +225,23 @@ def test_readiness_counts_an_experiment_that_is_damaged_wherever_it_stands(
 
 def test_metrics_are_served_while_the_database_hangs(url: str) -> None:
     proxy = Proxy(url)
-    with closing(proxy), running(Settings(database=proxy.url)) as address:
-        with httpx.Client(base_url=address, timeout=30, trust_env=False) as client:
-            for name in ("shop", "other", "third"):
-                create(client, name)
-            assert decide(client, "a") == 201
-            until(lambda: 'surefoot_experiment_rounds{experiment="shop"} 1.0' in client.get("/metrics").text)
-            proxy.is_silent = True
-            with ThreadPoolExecutor(40) as callers:  # more than the server has threads for its journal
-                waiting = [callers.submit(client.get, SHOP, timeout=120) for _ in range(40)]
-                time.sleep(0.5)
-                page = client.get("/metrics", timeout=3.0).text
-                assert 'surefoot_experiment_rounds{experiment="shop"} 1.0' in page
-                assert not any(one.done() for one in waiting)
-                proxy.is_silent = False
+    with (
+        closing(proxy),
+        running(Settings(database=proxy.url)) as address,
+        httpx.Client(base_url=address, timeout=30, trust_env=False) as client,
+    ):
+        for name in ("shop", "other", "third"):
+            create(client, name)
+        assert decide(client, "a") == 201
+        until(lambda: 'surefoot_experiment_rounds{experiment="shop"} 1.0' in client.get("/metrics").text)
+        proxy.is_silent = True
+        with ThreadPoolExecutor(40) as callers:  # more than the server has threads for its journal
+            waiting = [callers.submit(client.get, SHOP, timeout=120) for _ in range(40)]
+            time.sleep(0.5)
+            page = client.get("/metrics", timeout=3.0).text
+            assert 'surefoot_experiment_rounds{experiment="shop"} 1.0' in page
+            assert not any(one.done() for one in waiting)
+            proxy.is_silent = False
 
 
 class Clocks:

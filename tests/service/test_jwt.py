@@ -88,9 +88,35 @@ def test_a_log_in_acts_in_its_roles_and_events_name_it(issuer: Issuer, caller: C
         "is_open": False,
         "by": "ada@example.org (oidc:u-17)",
         "experiments": None,
+        "expiring": {},
     }
     assert caller.post(reader, "/v1/experiments/shop/decisions", {"actions": ACTIONS}).status_code == 403
     assert caller.get(reader, "/metrics").status_code == 403
+
+
+@pytest.mark.parametrize("claims", [{"email_verified": False}, {"email_verified": "false"}, {"email_verified": None}])
+def test_a_name_that_nobody_has_verified_names_nobody(claims: dict[str, Any], issuer: Issuer, caller: Caller) -> None:
+    claims = {**claims, "preferred_username": "root"}
+    name = caller.get(issuer.sign(**claims), "/v1/access").json()["by"]
+    # A claim of None is left out, as by providers that do not send it.
+    assert name == ("ada@example.org (oidc:u-17)" if claims["email_verified"] is None else "oidc:u-17")
+
+
+@pytest.mark.parametrize(
+    ("path", "claims", "status"),
+    [
+        ("realm_access.roles", {"realm_access": {"roles": ["surefoot:read"]}}, 200),
+        ("https://shop.example/roles", {"https://shop.example/roles": ["surefoot:read"]}, 200),
+        ("realm_access.roles", {"realm_access": ["surefoot:read"]}, 403),
+        ("realm_access.roles", {"realm_access": {"roles": {"surefoot:read": {}}}}, 403),
+    ],
+)
+def test_roles_may_lie_deep_in_a_log_in(
+    path: str, claims: dict[str, Any], status: int, issuer: Issuer, tmp_path: Path
+) -> None:
+    oidc = Oidc(issuer=NAME, audience=AUDIENCE, jwks=issuer.jwks, roles_claim=path)
+    with calling(Settings(database=str(tmp_path / "shop.journal"), oidc=oidc)) as caller:
+        assert caller.patient(issuer.sign(roles=None, **claims)) == status
 
 
 @pytest.mark.parametrize("algorithm", KINDS)

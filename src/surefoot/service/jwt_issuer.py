@@ -95,7 +95,7 @@ class JwtIssuer:
         raise refusal("The log-in names a key that its issuer does not have.")
 
     def _token_of(self, claims: Mapping[str, Any]) -> Token:
-        subject, values = claims["sub"], claims.get(self._settings.roles_claim, [])
+        subject, values = claims["sub"], _claim(claims, self._settings.roles_claim)
         if not _is_name(subject):
             raise refusal("The log-in must have a `sub` that can be printed, of at most 200 characters.")
         values = [values] if isinstance(values, str) else values if isinstance(values, list) else []
@@ -105,7 +105,9 @@ class JwtIssuer:
             raise ProblemError(
                 "not-allowed", f"No role of this service is in the log-in's {self._settings.roles_claim!r}."
             )
-        names = (claims.get(claim) for claim in ("email", "preferred_username"))
+        # What people may write themselves must not name another in the trail.
+        is_verified = claims.get("email_verified", True) in (True, "true")
+        names = (claims.get(claim) for claim in ("email", "preferred_username") if is_verified)
         owner = next((str(name) for name in names if _is_name(name)), "")
         # Ids of the token file have no colon, so that no subject is taken for one of them.
         return Token(f"oidc:{subject}", roles, "", float(claims["iat"]), "", owner, float(claims["exp"]))
@@ -160,6 +162,16 @@ class JwtIssuer:
 
 class _KeySet(msgspec.Struct):
     keys: list[dict[str, Any]]
+
+
+def _claim(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim by its name, or by the path to it; names may have dots, too."""
+    if name in claims:
+        return claims[name]
+    found: Any = claims
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def _read(place: str) -> bytes:

@@ -39,6 +39,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "no-token": (401, "A valid token is needed", "Send `Authorization: Bearer <token>`."),
     "not-allowed": (403, "The token's role does not allow this", "Use a token with the role that is named."),
     "wrong-host": (403, "A server without tokens answers loopback names only", "Ask for 127.0.0.1 or localhost."),
+    "other-site": (403, "A page of another site has sent this", "Send it from this server's page, or a program."),
     "not-found": (404, "There is nothing at this address", "See /api for the routes."),
     "unknown-experiment": (404, "There is no such experiment", "GET /v1/experiments lists all experiments."),
     "unknown-decision": (404, "There is no such decision", "Use the decision_id of an answer."),

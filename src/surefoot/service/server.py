@@ -1,4 +1,9 @@
-"""Running the app on uvicorn: slow connections are closed, and a stop is graceful."""
+"""Running the app on uvicorn: slow connections are closed, and a stop is graceful.
+
+granian (2.8) and hypercorn (0.18) bound a head, but have neither a deadline for a whole body nor a limit of connections
+by address, so that they would need a protocol of ours as well. nginx has limits for both, but a server must withstand
+its callers without one, too: on a laptop, or inside a cluster.
+"""
 
 import asyncio
 import gc

@@ -54,8 +54,12 @@ class Handlers:
         """Many decisions, each answered on its own."""
         opened = await self._registry.find(name)
         batch = read_body(READ_BATCH, body).decisions
-        self._refuse_batch(batch)
-        read = [await self._read_or_error(opened, entry) for entry in batch]
+        self._refuse_batch(batch, visit)
+        read, numbers = list[Ask | SurefootError | Problem](), 0
+        for entry in batch:
+            read.append(await self._read_or_error(opened, entry))
+            numbers += _made_numbers(entry, read[-1])
+            refuse_bytes(numbers, self._registry.settings.limits)
         asks = [entry for entry in read if isinstance(entry, Ask)]
         visit.waits_for = opened.queue.decisions.put(asks)
         answers = iter(await visit.waits_for)
@@ -83,7 +87,7 @@ class Handlers:
 
     async def reward_all(self, name: str, rewards: Sequence[requests.NamedReward], visit: RequestScope) -> Outcomes:
         """Many rewards, each accepted or refused on its own."""
-        self._refuse_batch(rewards)
+        self._refuse_batch(rewards, visit)
         opened = await self._registry.find(name)
         faults = [_fault(opened, entry) for entry in rewards]
         sound = [(entry.decision_id, entry.value) for entry, fault in zip(rewards, faults, strict=True) if not fault]
@@ -94,8 +98,7 @@ class Handlers:
     async def _read(self, opened: OpenExperiment, body: requests.Decide) -> Ask:
         arguments = await self._catalogues.arguments(opened, body)
         ask = opened.experiment.read(arguments)
-        if ask.rows is not None and "features" not in arguments:
-            refuse_bytes(ask.rows.size, self._registry.settings.limits)
+        refuse_bytes(_made_numbers(body, ask), self._registry.settings.limits)
         return ask
 
     async def _read_or_error(self, opened: OpenExperiment, body: requests.Decide) -> Ask | SurefootError | Problem:
@@ -129,10 +132,11 @@ class Handlers:
             return Outcome(receipt=result) if result.refused is None else Outcome(problem=_refusal(result))
         return Outcome(problem=result if isinstance(result, Problem) else of_error(result))
 
-    def _refuse_batch(self, entries: Sequence[Any]) -> None:
+    def _refuse_batch(self, entries: Sequence[Any], visit: RequestScope) -> None:
         most = self._registry.settings.limits.batch
         if len(entries) > most:
             raise ProblemError("too-large", f"At most {most} are taken at once, but got {len(entries)}.")
+        visit.charge(len(entries) - 1)  # the request itself was the first
 
 
 def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
@@ -264,6 +268,12 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         return Confirmation(confirmed, await registry.head(name))
 
     return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void, correct, confirm]
+
+
+def _made_numbers(body: requests.Decide, ask: Any) -> int:
+    """Numbers of the rows of a round that nobody sent: they were made of a context."""
+    are_sent = body.actions is not None and body.actions[0].features is not None
+    return 0 if are_sent or not isinstance(ask, Ask) or ask.rows is None else int(ask.rows.size)
 
 
 def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | None:

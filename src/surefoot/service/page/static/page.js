@@ -28,6 +28,9 @@ async function enter() {
     try {
       page.access = await ask("/v1/access");
       $("token-button").hidden = page.access.is_open;
+      const soon = Object.entries(page.access.expiring).map(([id, at]) => `${id} on ${new Date(1000 * at).toLocaleDateString("en", { dateStyle: "medium" })}`);
+      $("expiring").hidden = !soon.length;
+      $("expiring").textContent = `Tokens that expire soon: ${soon.join(", ")}.`;
       return;
     } catch (error) {
       if (isNoToken(error)) await askForToken(token.get() ? "This token is not valid here." : "");
