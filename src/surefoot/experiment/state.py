@@ -30,7 +30,7 @@ from surefoot.errors import (
 )
 from surefoot.experiment.kinds import Kind, kind_of
 from surefoot.experiment.sealing import find_reference, find_rewards, reference, round_number
-from surefoot.experiment.status import Proof, estimates
+from surefoot.experiment.status import LiftProof, estimates
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies.baseline_forecast import BaselineForecast
@@ -109,7 +109,7 @@ class Counts(msgspec.Struct, forbid_unknown_fields=True):
     restarts: list[tuple[int, Response]] = []
     carried_reward: float = 0.0
     carried_baseline: float = 0.0
-    proof: Proof | None = None
+    proof: LiftProof | None = None
 
     @property
     def promise_round(self) -> int:
@@ -430,7 +430,7 @@ class State:
         lift, known = self.kind.lift(self.policy, self.counts) if self.shard is None else None, self.counts.proof
         is_proof = lift is not None and (lift.is_paying or lift.is_costing)
         if lift is not None and is_proof and (known is None or known.lift.is_paying != lift.is_paying):
-            self.counts.proof = Proof(self.rounds, time, lift)
+            self.counts.proof = LiftProof(self.rounds, time, lift)
 
     def forecast(self, view: View) -> BaselineForecast:
         """What a process knows of how the baseline's rewards follow from contexts.

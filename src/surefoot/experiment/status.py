@@ -142,7 +142,7 @@ class Lift(Value, frozen=True, eq=True):
         return self.low > 0 if self.kind == "ceiling" else self.high < 0
 
 
-class Proof(Value, frozen=True, eq=True):
+class LiftProof(Value, frozen=True, eq=True):
     """When it was first proved that the learner pays, or does not: since the lift's interval holds at all times.
 
     Attributes
@@ -156,7 +156,7 @@ class Proof(Value, frozen=True, eq=True):
 
     Examples
     --------
-    >>> Proof(400, 1754000000.0, Lift("reward", 0.02, 0.01, 0.03, 390, 0.95)).lift.is_paying
+    >>> LiftProof(400, 1754000000.0, Lift("reward", 0.02, 0.01, 0.03, 390, 0.95)).lift.is_paying
     True
     """
 
@@ -413,7 +413,7 @@ class Status(msgspec.Struct, frozen=True):
     lift : Lift or None
         How much more a decision of the learner earned than the baseline would have, with an interval that holds at all
         times at once; None before its first, while the alarm is on, and for policies that have no such interval.
-    proof : Proof or None
+    proof : LiftProof or None
         When the newest answer to whether it pays was first proved, of the learner since its newest restart; None where
         neither answer was, and for shards.
     reward_interval, surplus_interval : (low, high)
@@ -475,7 +475,7 @@ class Status(msgspec.Struct, frozen=True):
     unconfirmed: int = 0
     guard: GuardStatus | None = None
     lift: Lift | None = None
-    proof: Proof | None = None
+    proof: LiftProof | None = None
     reward_interval: Interval = NOTHING.reward
     surplus_interval: Interval = NOTHING.surplus
     allowed_modes: tuple[ModeName, ...] = ()

@@ -13,7 +13,7 @@ from surefoot.experiment.edge_upload import RepeatedChain, UploadedEvent
 from surefoot.journal.signatures import SigningKey
 from surefoot.rounds import encode
 from surefoot.service.registry import Registry
-from surefoot.service.shards import leases_of
+from surefoot.service.shared_experiments import leases_of
 from surefoot.sharing.edge_messages import (
     EdgeStanding,
     HubRead,
@@ -111,7 +111,7 @@ class Edges:
             known = self._chains.get((experiment.name, shard))
             if known is None or known.token != token:
                 secret_of = self._secret_of(experiment, shard)
-                known = RepeatedChain(self._registry.shards.hub, hub, shard, token, secret_of)
+                known = RepeatedChain(self._registry.shared.hub, hub, shard, token, secret_of)
                 self._chains[experiment.name, shard] = known
             return known
 

@@ -30,7 +30,7 @@ from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
 from surefoot.service.settings import Settings
-from surefoot.service.shards import Shards
+from surefoot.service.shared_experiments import SharedExperiments
 from surefoot.service.trusted_clock import TrustedClock
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class Registry:
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
         self._journal: Journal | None = None
-        self.shards = Shards(settings, self._clock)
+        self.shared = SharedExperiments(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_note_due = asyncio.Event()
 
@@ -151,7 +151,7 @@ class Registry:
         """Open the journal, where that was not done before."""
         if self._journal is None:
             self._journal = open_journal(self.settings.database)
-            self.shards.open()
+            self.shared.open()
 
     async def start(self) -> None:
         """Open the journal, and start to look after its experiments."""
@@ -180,7 +180,7 @@ class Registry:
         if self._journal is not None:
             await self._note()
             await self.run(self._journal.close)
-            await self.run(self.shards.close)
+            await self.run(self.shared.close)
         self.executor.shutdown()
 
     async def create(self, name: str, policy: Policy | Configuration, **settings: Any) -> OpenExperiment:
@@ -208,7 +208,7 @@ class Registry:
 
     async def create_shared(self, name: str, policy: Any, **settings: Any) -> OpenExperiment:
         """Create an experiment whose promise is shared, and join it."""
-        await self.run(self.shards.create, name, policy, **settings)
+        await self.run(self.shared.create, name, policy, **settings)
         return await self.find(name)
 
     async def head(self, name: str) -> EventHead:
@@ -217,7 +217,7 @@ class Registry:
 
     async def names(self) -> list[str]:
         """All experiments of the journal, whoever created them, and those where shards meet."""
-        return sorted({*await self.run(self.journal.names), *await self.run(self.shards.names)})
+        return sorted({*await self.run(self.journal.names), *await self.run(self.shared.names)})
 
     async def _open(self, name: str) -> OpenExperiment:
         if name == JOURNAL:  # a chain, and no experiment
@@ -229,8 +229,8 @@ class Registry:
             return self._registry[name]
 
     def _opened(self, name: str) -> Experiment:
-        if self.shards.has(self.journal, name):
-            return self.shards.join(self.journal, name)
+        if self.shared.has(self.journal, name):
+            return self.shared.join(self.journal, name)
         every, coins = self.settings.snapshot_every, self.settings.coins
         return Experiment.open(self.journal, name, clock=self._clock, snapshot_every=every, secrets=coins)
 

@@ -15,7 +15,7 @@ from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.requests import LoseShard, body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
-from surefoot.service.shards import leases_of
+from surefoot.service.shared_experiments import leases_of
 from surefoot.sharing.edge_messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
 
 TAGS = ["shards"]
