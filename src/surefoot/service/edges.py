@@ -15,8 +15,8 @@ from surefoot.rounds import encode
 from surefoot.service.registry import Registry
 from surefoot.service.shared_experiments import leases_of
 from surefoot.sharing.edge_messages import (
+    EdgeOrigin,
     EdgeStanding,
-    HubRead,
     JoinEdge,
     SignedLease,
     UploadEvents,
@@ -36,11 +36,11 @@ class Edges:
         self._chains: dict[tuple[str, str], RepeatedChain] = {}
         self._opening = threading.Lock()
 
-    def read(self, experiment: Experiment) -> HubRead:
+    def read(self, experiment: Experiment) -> EdgeOrigin:
         """What an edge begins its chain with."""
         hub: Hub = leases_of(experiment).hub
         created, link = hub.created()
-        return HubRead(encode(created), link, hub.now())
+        return EdgeOrigin(encode(created), link, hub.now())
 
     def join(self, experiment: Experiment, data: JoinEdge, *, by: str) -> EdgeStanding:
         """Let an edge in, with a first lease; the same again if its answer was lost."""

@@ -16,6 +16,7 @@ from surefoot.errors import (
     OutcomeUnknownError,
 )
 from surefoot.experiment import AsyncExperiment, Configuration, Experiment, Fork, Status, fork
+from surefoot.experiment.beliefs import NO_BELIEFS, Beliefs, with_names
 from surefoot.experiment.configuration import feature_names
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
@@ -24,7 +25,6 @@ from surefoot.journal.events import JOURNAL
 from surefoot.policies import Policy
 from surefoot.rounds import Answer
 from surefoot.rounds.answers import EventHead
-from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
 from surefoot.service.head_keeper import HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
@@ -67,7 +67,7 @@ class OpenExperiment:
             head = self._journal.head(self.name).number
             if events != head and time.monotonic() >= until:
                 began = time.monotonic()
-                self._beliefs = beliefs_of(Policy.from_state(self.experiment.policy_state()))
+                self._beliefs = self.experiment.kind.beliefs(Policy.from_state(self.experiment.policy_state()))
                 # At most a fiftieth of the time goes into it, however many ask: decisions wait meanwhile.
                 ended = time.monotonic()
                 self._believed = head, ended + 49 * (ended - began)

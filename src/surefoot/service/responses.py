@@ -24,7 +24,7 @@ class NamedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str = ""
 
 
-class DecisionRead(msgspec.Struct):
+class ProvedDecision(msgspec.Struct):
     """A decision as its caller got it, and the round as the journal holds it, with the whole proof."""
 
     answer: Answer

@@ -17,7 +17,7 @@ from surefoot.service.metrics import Metrics
 from surefoot.service.problems import REFUSED, ProblemDetails, ProblemError, of_error, problem
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.requests import READ_BATCH, READ_DECIDE, RewardValue, body_of, read_body
-from surefoot.service.responses import BatchResult, BatchResults, Confirmation, DecisionRead
+from surefoot.service.responses import BatchResult, BatchResults, Confirmation, ProvedDecision
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
 from surefoot.service.tokens import Role
 
@@ -184,11 +184,11 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         **guarded("read", TAGS, "readDecision"),
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
     )
-    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> DecisionRead:
+    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> ProvedDecision:
         """A decision, with the sentence that explains it, what was asked, and the whole proof."""
         experiment = (await registry.find(name)).experiment
         answer = await registry.run(experiment.find, decision_id)
-        return DecisionRead(answer, await registry.run(experiment.round, decision_id))
+        return ProvedDecision(answer, await registry.run(experiment.round, decision_id))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",

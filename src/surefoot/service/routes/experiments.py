@@ -24,7 +24,7 @@ from surefoot.service.routes.route_options import ExperimentName, also, guarded,
 TAGS = ["experiments"]
 
 
-class SettingsRead(msgspec.Struct):
+class ExperimentSettings(msgspec.Struct):
     """What an experiment was created with; `history_rows` were learned before the first decision.
 
     `forked_from` is the experiment that these rows came from, if any, and `by` who created it.
@@ -146,7 +146,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         **guarded("read", TAGS, "readSettings"),
         responses=problems("unknown-experiment"),
     )
-    async def settings(name: ExperimentName) -> SettingsRead:
+    async def settings(name: ExperimentName) -> ExperimentSettings:
         """What an experiment was created with."""
         return settings_read((await registry.find(name)).experiment.settings)
 
@@ -252,10 +252,10 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     return [create, list_, read, settings, fork, change_mode, acknowledge, erase, register]
 
 
-def settings_read(created: Created) -> SettingsRead:
+def settings_read(created: Created) -> ExperimentSettings:
     """The settings without the rows of the history, which may be many, and without what is a shard's own."""
-    values = {name: getattr(created, name) for name in SettingsRead.__struct_fields__ if hasattr(created, name)}
-    return SettingsRead(
+    values = {name: getattr(created, name) for name in ExperimentSettings.__struct_fields__ if hasattr(created, name)}
+    return ExperimentSettings(
         **values,
         history_rows=0 if created.history is None else len(created.history.rewards),
         forked_from=None if created.origin is None else created.origin.experiment,
