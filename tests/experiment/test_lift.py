@@ -18,7 +18,7 @@ import surefoot
 from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
 from surefoot.experiment.snapshots import differing
-from surefoot.experiment.status import LedgerBounds, earnings_of, ledger_lift
+from surefoot.experiment.status import LedgerBounds, ledger_earnings, ledger_lift
 from surefoot.linear.ellipsoid import Ball
 
 DELTA, RUNS, ROUNDS, NOISE, DIM = 0.2, 60, 160, 0.1, 3
@@ -51,7 +51,7 @@ def play(policy: Any, seed: int, look: Callable[[Any, float, float], bool]) -> b
 
 def is_wrong(policy: Any, above: float, earned: float) -> bool:
     """Whether an interval does not hold what is true."""
-    found = earnings_of(policy)
+    found = ledger_earnings(policy)
     surplus = earned - (1 - TOLD["alpha"]) * (earned - above)
     held = [(found.reward, earned), (found.surplus, surplus)]
     lift = ledger_lift(policy)
@@ -152,7 +152,7 @@ def test_nothing_is_said_while_the_alarm_is_on() -> None:
     policy.observe(policy.decide(np.eye(DIM), baseline=0), 0.4)
     policy.report_breach("features", "a row was too long")
     assert ledger_lift(policy) is None
-    assert math.isnan(earnings_of(policy).reward[0])
+    assert math.isnan(ledger_earnings(policy).reward[0])
 
 
 def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:

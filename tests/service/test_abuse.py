@@ -17,11 +17,10 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from surefoot.experiment import Experiment
+from surefoot.experiment import Experiment, kinds
+from surefoot.experiment.beliefs import Beliefs
 from surefoot.experiment.configuration import Configuration
 from surefoot.linear.encoding import Encoder, NumericColumn
-from surefoot.service import registry
-from surefoot.service.beliefs import Beliefs
 from surefoot.service.problems import KINDS, ProblemError
 from surefoot.service.server import BUSY, Connections
 from surefoot.service.settings import Limits, Settings
@@ -441,7 +440,7 @@ def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch
         time.sleep(0.1)
         return Beliefs("coordinate", 0.99, len(asked), [])
 
-    monkeypatch.setattr(registry, "beliefs_of", slow)
+    monkeypatch.setattr(kinds, "coordinates", slow)
     settings = Settings(database=str(tmp_path / "shop.journal"))
     with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
         create(client)

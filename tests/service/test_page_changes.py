@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import surefoot
 from surefoot.cli.commands import app
-from surefoot.service.beliefs import NO_BELIEFS
+from surefoot.experiment.beliefs import NO_BELIEFS
 from surefoot.service.history import MOST_REPLAYED, StatusHistory, replayed
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile

@@ -139,7 +139,7 @@ class Checks(ABC, Generic[R]):
                 self._correct(event, record)
             case events.Voided():
                 self._void(event, record)
-            case _:
+            case _ if event.kind not in events.WORDS:
                 self.findings.add(event.number, "kind", f"an experiment of this kind has no {event.kind}")
 
     @abstractmethod

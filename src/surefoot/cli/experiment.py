@@ -487,8 +487,8 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
 
 
 def _of_which(status: Status) -> str:
-    differing = 0 if status.guard is None else status.guard.differing_rounds
-    part = f", {status.learner_rounds / differing:.1%} of where both differ" if differing else ""
+    share = status.differing_share
+    part = "" if math.isnan(share) else f", {share:.1%} of where both differ"
     return f"of all rounds{part}"
 
 

@@ -113,7 +113,7 @@ class RepeatedChain:
         if not sent.time >= state.time:
             raise self._refused(sent, f"it is of {sent.time!r}, but the chain has come to {state.time!r}")
         turn = Turn(transaction, state, sent.time, {}, coins)
-        repeat = REPEAT.get(sent.kind)
+        repeat = REPEAT.get(sent.kind, _word if sent.kind in events.WORDS else None)
         if repeat is None:
             raise self._refused(sent, "an edge does not write such events")
         try:
@@ -262,8 +262,8 @@ def _mode(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     verbs.adopt_mode(turn, chain.hub_mode(number), number)
 
 
-def _erased(chain: RepeatedChain, turn: Turn, event: Event) -> None:
-    turn.write(events.ERASED, decode(event, events.Erased))
+def _word(chain: RepeatedChain, turn: Turn, event: Event) -> None:
+    turn.write(event.kind, decode(event, turn.state.kind.records[event.kind]), event.key)
 
 
 def _leased(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -294,7 +294,6 @@ REPEAT: dict[str, Callable[[RepeatedChain, Turn, Event], Any]] = {
     events.VOIDED: _voided,
     events.CORRECTED: _corrected,
     events.MODE: _mode,
-    events.ERASED: _erased,
     events.SNAPSHOT: lambda _, turn, event: turn.snapshot(),
     events.LEASED: _leased,
     events.LEASE_ENDED: _ended,

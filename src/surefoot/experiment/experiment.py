@@ -17,7 +17,7 @@ from surefoot.experiment import verbs
 from surefoot.experiment.coins import Coins
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.creation import check_created, create_chain
-from surefoot.experiment.kinds import Ask
+from surefoot.experiment.kinds import Ask, kind_of
 from surefoot.experiment.leases import AnyHub, Leases, begin_chain
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
 from surefoot.experiment.sealing import (
@@ -984,6 +984,8 @@ def read_status(journal: Journal, name: str) -> Status | HubStatus:
     >>> read_status(journal, "shop").policy
     'UCB'
     """
-    if decode(next(journal.view(name).read(limit=1)), Created).is_hub:
-        return Hub(journal, name, time.time).look(lambda state, view: hub_status(name, state, view))
+    created = decode(next(journal.view(name).read(limit=1)), Created)
+    if created.is_hub:
+        kind = kind_of(created)
+        return Hub(journal, name, time.time).look(lambda state, view: hub_status(name, kind, state, view))
     return Experiment.open(journal, name).status()

@@ -16,6 +16,7 @@ import numpy as np
 from surefoot.arrays import LARGEST, Matrix, real_array
 from surefoot.core import native
 from surefoot.errors import ConfigError, InputError, JournalCorruptedError
+from surefoot.experiment.beliefs import NO_BELIEFS, Beliefs, arm_means, coordinates
 from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.experiment.reading import (
     read_action,
@@ -29,19 +30,31 @@ from surefoot.experiment.reading import (
     read_prediction,
 )
 from surefoot.experiment.sealing import PairText, RowsText, check_unsealed, person_of, unit_reference
-from surefoot.experiment.status import GuardStatus, Lift, guard_lift, guard_status, ledger_lift
+from surefoot.experiment.status import (
+    Earnings,
+    GuardStatus,
+    Lift,
+    arm_estimates,
+    guard_lift,
+    guard_status,
+    ledger_earnings,
+    ledger_estimates,
+    ledger_lift,
+)
 from surefoot.ids import new_id
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text, encode_sorted
 from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, Guard, GuardDecision, Policy
+from surefoot.policies.arm_policy import ArmPolicy
 from surefoot.policies.by_name import policy_class
 from surefoot.policies.guard_settings import is_same
 from surefoot.policies.linear_certificate import certify
+from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.policies.units import LONGEST_UNIT
-from surefoot.rounds import Answer, decode, encode, events, number
+from surefoot.rounds import Answer, Record, decode, encode, events, number
 from surefoot.rounds.answers import EventHead
 from surefoot.rounds.events import (
     METRIC,
@@ -103,6 +116,7 @@ class Kind(ABC):
     has_rows: ClassVar[bool]  # actions are rows or arms, and what was learned of them is of use to another experiment
     fields: ClassVar[frozenset[str]]
     round: ClassVar[type[events.RowsRound | events.PairRound]]
+    records: ClassVar[dict[str, type[Record]]]  # what events hold, by their kind
     text: ClassVar[type[RowsText | PairText]]
     pot: ClassVar[type[RowsPot | PairPot]]
     stays_put: ClassVar[bool]  # a round counts as assigned, whatever was played
@@ -203,9 +217,21 @@ class Kind(ABC):
         """How a guard stands; None of others."""
         return None
 
-    def lift(self, policy: Any, counts: Any) -> Lift | None:
-        """What a decision of the learner earns beyond the baseline, as far as that is known."""
-        return ledger_lift(policy)
+    def lift(self, policy: Any, decisions: int) -> Lift | None:
+        """What so many decisions of the learner earned beyond the baseline, on average, as far as that is known."""
+        return None
+
+    def estimates(self, policy: Any) -> tuple[float, float]:
+        """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
+        return math.nan, math.nan
+
+    def earnings(self, policy: Any) -> Earnings:
+        """What is known for certain of the sums over the ledger."""
+        return Earnings()
+
+    def beliefs(self, policy: Any) -> Beliefs:
+        """What the policy believes, where it has a model."""
+        return NO_BELIEFS
 
     @abstractmethod
     def handed(self, record: Any, time: float, rows: Any) -> Any:
@@ -235,11 +261,12 @@ class Kind(ABC):
 
 
 class Rows(Kind):
-    """Policies that choose among feature rows, or plain arms."""
+    """Policies that choose among feature rows, or plain arms: any that is not surefoot's own."""
 
     takes, has_rows = "`features`, and no `proposal`", True
     fields = frozenset(("features", "baseline", "baseline_reward", "actions", "confirms"))
     round, text, pot, stays_put, draws, learns_in_order = RowsRound, RowsText, RowsPot, False, False, True
+    records = events.ROWS_RECORDS
 
     def __init__(self, created: Created) -> None:
         super().__init__(created)
@@ -342,10 +369,14 @@ class Rows(Kind):
             baseline_reward=request.baseline_reward,
             action=record.action,
             source=record.source,
-            **state.memory_of(record),
+            **self._memory(record),
         )
         if again.round != record.round:
             raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
+
+    def _memory(self, record: RowsRound) -> dict[str, Any]:
+        """What the policy has to know of a round beside request and answer, to recall it."""
+        return {}
 
     def features(self, state: "State", request: RowsRequest, view: View) -> Any:
         """What a recorded request offered, as the policy takes it."""
@@ -461,12 +492,47 @@ class Rows(Kind):
         )
 
 
+class LinearRows(Rows):
+    """Policies that know theta by a confidence set."""
+
+    def _memory(self, record: RowsRound) -> dict[str, Any]:
+        memory: dict[str, Any] = {"draw": record.draw}
+        if self._created.shard is not None:
+            # The proposal that was refused where the shard's own rewards made it: it claims no bound.
+            is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
+            memory["tried"] = record.certificate.proposal if is_tried else None
+        return memory
+
+    def lift(self, policy: LinearPolicy, decisions: int) -> Lift | None:
+        return ledger_lift(policy)
+
+    def estimates(self, policy: LinearPolicy) -> tuple[float, float]:
+        return ledger_estimates(policy)
+
+    def earnings(self, policy: LinearPolicy) -> Earnings:
+        return ledger_earnings(policy)
+
+    def beliefs(self, policy: LinearPolicy) -> Beliefs:
+        return coordinates(policy)
+
+
+class ArmRows(Rows):
+    """Policies that know plain arms by their means."""
+
+    def estimates(self, policy: ArmPolicy) -> tuple[float, float]:
+        return arm_estimates(policy)
+
+    def beliefs(self, policy: ArmPolicy) -> Beliefs:
+        return arm_means(policy)
+
+
 class Pair(Kind):
     """Guards, whose coin chooses between a baseline and a proposal, any two JSON values."""
 
     takes, has_rows = "`baseline` and `proposal`", False
     fields = frozenset(("baseline", "proposal", "unit", "prediction"))
     round, text, pot, stays_put, draws, learns_in_order = PairRound, PairText, PairPot, True, True, False
+    records = events.PAIR_RECORDS
 
     def __init__(self, created: Created) -> None:
         super().__init__(created)
@@ -687,8 +753,8 @@ class Pair(Kind):
     def standing(self, policy: Guard, counts: Any) -> GuardStatus | None:
         return guard_status(policy, counts)
 
-    def lift(self, policy: Guard, counts: Any) -> Lift | None:
-        return guard_lift(policy, counts.learner_rounds)
+    def lift(self, policy: Guard, decisions: int) -> Lift | None:
+        return guard_lift(policy, decisions)
 
     def differs(self, request: PairRequest) -> bool:
         return not is_same(request.baseline, request.proposal)
@@ -709,6 +775,9 @@ class Pair(Kind):
         """Nothing: banks compare what was assigned, whatever came of it (intention to treat)."""
 
 
+KINDS: dict[type[Any], type[Kind]] = {Guard: Pair, LinearPolicy: LinearRows, ArmPolicy: ArmRows, Policy: Rows}
+
+
 def kind_of(created: Created) -> Kind:
     """The kind of an experiment's policy."""
     return kind_for(policy_class(created.policy))(created)
@@ -716,7 +785,7 @@ def kind_of(created: Created) -> Kind:
 
 def kind_for(policy: type[Any]) -> type[Kind]:
     """The kind that a class of policies has."""
-    return Pair if issubclass(policy, Guard) else Rows
+    return next(kind for base, kind in KINDS.items() if issubclass(policy, base))
 
 
 def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:

@@ -17,7 +17,7 @@ from surefoot.simulation.rollout_plan import Plan, Rollout
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from surefoot.reports.html_page import Verdict, figure, nested_row, page, row, section, settings_table, table, tag
+from surefoot.reports.html_page import Badge, figure, nested_row, page, row, section, settings_table, table, tag
 
 
 def heading(plan: Plan) -> str:
@@ -290,7 +290,7 @@ def plan_html(plan: Plan) -> str:
             ),
         ),
         section("Settings", settings_table(plan.settings)),
-        verdict=Verdict(*verdict(plan)),
+        verdict=Badge(*verdict(plan)),
         lead=(INTRODUCTION, f"{heading(plan)}."),
     )
 

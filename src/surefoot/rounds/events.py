@@ -433,17 +433,13 @@ class Confirmed(Record):
     decision_ids: list[str]
 
 
-class OverdueRound(Record, array_like=True):
-    """A learner round that was not confirmed in time: written as [decision_id, round]."""
-
-    decision_id: str
-    round: int
-
-
 class Overdue(Record):
-    """Learner rounds that count at their worst from now on, until they are confirmed, rewarded or voided in time."""
+    """Learner rounds that count at their worst from now on, until they are confirmed, rewarded or voided in time.
 
-    decisions: list[OverdueRound]
+    decisions: the id and the round of each
+    """
+
+    decisions: list[tuple[str, int]]
 
 
 class Mode(Record):
@@ -622,6 +618,24 @@ class Lost(Record):
     shard: str
     reason: str
     by: str = ""
+
+
+# What each kind of event holds: in every experiment, in one over rows or arms, and in that of a guard.
+SHARED: dict[str, type[Record]] = {
+    CREATED: Created, REWARD: Reward, SETTLED: Settled, ABANDONED: Abandoned, VOIDED: Voided, CORRECTED: Corrected,
+    CONFIRMED: Confirmed, OVERDUE: Overdue, MODE: Mode, ACKNOWLEDGED: Acknowledged, ERASED: Erased, SNAPSHOT: Snapshot,
+    JOINED: Joined, LEASED: Lease, LOST: Lost, LEASE_ENDED: LeaseEnded,
+}  # fmt: skip
+ROWS_RECORDS: dict[str, type[Record]] = {**SHARED, CATALOGUE: CatalogueRows, ROUND: RowsRound, HANDED_IN: RowsHandIn}
+PAIR_RECORDS: dict[str, type[Record]] = {
+    **SHARED,
+    ROUND: PairRound,
+    VISIT: PairRound,
+    COINS: CoinBlock,
+    HANDED_IN: PairHandIn,
+}
+# What is said and moves no ledger: the hub of an edge takes it as it was said, and an audit checks its form alone.
+WORDS = frozenset((ERASED,))
 
 
 def reward_key(ref: str, parts: int) -> str:

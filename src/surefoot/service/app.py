@@ -31,7 +31,7 @@ from surefoot.service.catalogues import Catalogues
 from surefoot.service.logs import RequestLog, log, standard_error
 from surefoot.service.metrics import Metrics
 from surefoot.service.openapi import DocumentPlugin, methods_of
-from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, encode, of_error, problem
+from surefoot.service.problems import MEDIA_TYPE, Fault, ProblemDetails, ProblemError, encode, of_error, problem
 from surefoot.service.rate_limit import RateLimiter
 from surefoot.service.registry import Registry
 from surefoot.service.requests import READ_REWARD, read_body, too_deep
@@ -329,7 +329,9 @@ def _litestar(service: Service) -> Litestar:
     )
 
 
-def _answer(request: Request[Any, Any, Any], what: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:
+def _answer(
+    request: Request[Any, Any, Any], what: ProblemDetails, headers: dict[str, str] | None = None
+) -> Response[bytes]:
     named = msgspec.structs.replace(what, request_id=visit_of(request.scope).request_id)
     body = msgspec.json.encode(named)
     return Response(body, status_code=what.status, media_type=MEDIA_TYPE, headers=headers)

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Matrix
-from surefoot.service.demo_visitors import World
+from surefoot.service.demo_visitors import Demo
 
 
 @dataclass(frozen=True)
-class Choice:
+class ShopChoice:
     """Something that the shop decides for every `every`-th visitor; today it always plays the first action.
 
     >>> offers = CHOICES[0]
@@ -85,7 +85,7 @@ class Choice:
 
 
 CHOICES = (
-    Choice(
+    ShopChoice(
         name="front-page",
         mode="guarded",
         every=1,
@@ -95,7 +95,7 @@ CHOICES = (
         means=(0.30, 0.30, 0.55, 0.20),
         slopes=(0.05, 0.20, -0.20, 0.10),
     ),
-    Choice(
+    ShopChoice(
         name="newsletter",
         mode="shadow",
         every=4,
@@ -107,7 +107,7 @@ CHOICES = (
     ),
 )
 
-SHOP = World(
+SHOP = Demo(
     greeting="A shop with simulated visitors: a learner starts beside what is played today.",
     rate=25.0,
     choices=CHOICES,

@@ -122,7 +122,7 @@ class Fault(msgspec.Struct, frozen=True):
     rule: str
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """What went wrong. `type` is stable, `detail` is for people and may change."""
 
     type: str
@@ -144,20 +144,20 @@ class ProblemError(Exception):
             self.headers.setdefault("Retry-After", "1")
 
     @classmethod
-    def of(cls, found: Problem) -> Self:
+    def of(cls, found: ProblemDetails) -> Self:
         """The error that is answered with this problem."""
         error = cls(found.type.rpartition("/")[2])
         error.problem = found
         return error
 
 
-def problem(word: str, detail: str = "", errors: Sequence[Fault] = (), *, request_id: str = "") -> Problem:
+def problem(word: str, detail: str = "", errors: Sequence[Fault] = (), *, request_id: str = "") -> ProblemDetails:
     """The problem of this kind."""
     status, title, advice = KINDS[word]
-    return Problem(f"/problems/{word}", title, status, detail or advice, list(errors), request_id)
+    return ProblemDetails(f"/problems/{word}", title, status, detail or advice, list(errors), request_id)
 
 
-def of_error(error: SurefootError) -> Problem:
+def of_error(error: SurefootError) -> ProblemDetails:
     """The problem that an error of this package is; details of our own mistakes stay inside."""
     word = next((word for kind, word in ERRORS if isinstance(error, kind)), "internal")
     if KINDS[word][0] >= 500:

@@ -16,6 +16,7 @@ from surefoot.errors import (
     OutcomeUnknownError,
 )
 from surefoot.experiment import AsyncExperiment, Configuration, Experiment, Fork, Status, fork
+from surefoot.experiment.beliefs import NO_BELIEFS, Beliefs, with_names
 from surefoot.experiment.configuration import feature_names
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
@@ -24,13 +25,12 @@ from surefoot.journal.events import JOURNAL
 from surefoot.policies import Policy
 from surefoot.rounds import Answer
 from surefoot.rounds.answers import EventHead
-from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
 from surefoot.service.head_keeper import STOP_SECONDS, HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
 from surefoot.service.settings import Settings
-from surefoot.service.shards import Shards
+from surefoot.service.shared_experiments import SharedExperiments
 from surefoot.service.trusted_clock import TrustedClock
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class OpenExperiment:
             head = self._journal.head(self.name).number
             if events != head and time.monotonic() >= until:
                 began = time.monotonic()
-                self._beliefs = beliefs_of(Policy.from_state(self.experiment.policy_state()))
+                self._beliefs = self.experiment.kind.beliefs(Policy.from_state(self.experiment.policy_state()))
                 # At most a fiftieth of the time goes into it, however many ask: decisions wait meanwhile.
                 ended = time.monotonic()
                 self._believed = head, ended + 49 * (ended - began)
@@ -134,7 +134,7 @@ class Registry:
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
         self._journal: Journal | None = None
-        self.shards = Shards(settings, self._clock)
+        self.shared = SharedExperiments(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_note_due, self._is_send_due = asyncio.Event(), asyncio.Event()
 
@@ -152,7 +152,7 @@ class Registry:
         """Open the journal, where that was not done before."""
         if self._journal is None:
             self._journal = open_journal(self.settings.database)
-            self.shards.open()
+            self.shared.open()
 
     async def start(self) -> None:
         """Open the journal, and start to look after its experiments."""
@@ -183,7 +183,7 @@ class Registry:
             await self._note()
             await self.heads.send(STOP_SECONDS)
             await self.run(self._journal.close)
-            await self.run(self.shards.close)
+            await self.run(self.shared.close)
         self.executor.shutdown()
 
     async def create(self, name: str, policy: Policy | Configuration, **settings: Any) -> OpenExperiment:
@@ -211,7 +211,7 @@ class Registry:
 
     async def create_shared(self, name: str, policy: Any, **settings: Any) -> OpenExperiment:
         """Create an experiment whose promise is shared, and join it."""
-        await self.run(self.shards.create, name, policy, **settings)
+        await self.run(self.shared.create, name, policy, **settings)
         return await self.find(name)
 
     async def head(self, name: str) -> EventHead:
@@ -220,7 +220,7 @@ class Registry:
 
     async def names(self) -> list[str]:
         """All experiments of the journal, whoever created them, and those where shards meet."""
-        return sorted({*await self.run(self.journal.names), *await self.run(self.shards.names)})
+        return sorted({*await self.run(self.journal.names), *await self.run(self.shared.names)})
 
     async def _open(self, name: str) -> OpenExperiment:
         if name == JOURNAL:  # a chain, and no experiment
@@ -232,8 +232,8 @@ class Registry:
             return self._registry[name]
 
     def _opened(self, name: str) -> Experiment:
-        if self.shards.has(self.journal, name):
-            return self.shards.join(self.journal, name)
+        if self.shared.has(self.journal, name):
+            return self.shared.join(self.journal, name)
         every, coins = self.settings.snapshot_every, self.settings.coins
         return Experiment.open(self.journal, name, clock=self._clock, snapshot_every=every, secrets=coins)
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from surefoot.experiment.creation import LONGEST_NAME, NAME_PATTERN, NAME_RULE
 from surefoot.experiment.reading import LONGEST_ID
 from surefoot.policies.by_name import PolicyName
-from surefoot.rounds.events import ModeName, Response
+from surefoot.rounds.events import History, ModeName, Response
 from surefoot.service.problems import Fault, ProblemError
 
 T = TypeVar("T")
@@ -90,13 +90,13 @@ class Decide(Wire, kw_only=True):
         return sent
 
 
-class Reward(Wire, kw_only=True):
+class SendReward(Wire, kw_only=True):
     """The reward of a decision: a number, or of a guard with several metrics a number for each, by name."""
 
     value: RewardValue
 
 
-class NamedReward(Reward, kw_only=True):
+class NamedReward(SendReward, kw_only=True):
     """The reward of the decision that is named."""
 
     # Its length is checked entry by entry, so that a bad one refuses no other.
@@ -115,7 +115,7 @@ class RewardBatch(Wire, kw_only=True):
     rewards: Annotated[list[NamedReward], Meta(min_length=1)]
 
 
-class FeatureMap(Wire, kw_only=True):
+class FeatureMapSettings(Wire, kw_only=True):
     """How actions and a context become feature rows: `surefoot.Shared` or `surefoot.Interactions`."""
 
     kind: Literal["shared", "interactions"]
@@ -123,18 +123,11 @@ class FeatureMap(Wire, kw_only=True):
     context_bound: Annotated[float, Meta(gt=0)]
 
 
-class Catalogue(Wire, kw_only=True):
+class RegisterCatalogue(Wire, kw_only=True):
     """Actions that stay the same from round to round."""
 
     actions: Annotated[list[Action], Meta(min_length=1)]
-    feature_map: FeatureMap | None = None
-
-
-class History(Wire, kw_only=True):
-    """Logged rows of the baseline and their rewards, learned before the first decision."""
-
-    features: list[list[float]]
-    rewards: list[float]
+    feature_map: FeatureMapSettings | None = None
 
 
 class CreateExperiment(Wire, kw_only=True):
@@ -323,4 +316,4 @@ def _malformed(error: msgspec.ValidationError) -> ProblemError:
     return ProblemError("malformed", f"`{field}`: {rule}.", [Fault(field, rule)])
 
 
-READ_DECIDE, READ_BATCH, READ_REWARD = decoder(Decide), decoder(DecideBatch), decoder(Reward)
+READ_DECIDE, READ_BATCH, READ_REWARD = decoder(Decide), decoder(DecideBatch), decoder(SendReward)

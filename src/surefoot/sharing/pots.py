@@ -161,7 +161,7 @@ class RowsPot(Pot):
     def check(self, hand_in: RowsHandIn, member: Member) -> None:
         dim, settings = self.policy.dim, self.policy.settings
         numbers = (*hand_in.question, hand_in.level, hand_in.moved)
-        if not isinstance(hand_in, RowsHandIn) or len(hand_in.question) != dim or not all(map(math.isfinite, numbers)):
+        if len(hand_in.question) != dim or not all(map(math.isfinite, numbers)):
             raise _refused(hand_in, "its question or level is not finite or has another dimension")
         if not all(_is_round(one, dim) for one in hand_in.rounds):
             raise _refused(hand_in, "a round has values that are not finite, or another dimension")
@@ -293,8 +293,6 @@ class PairPot(Pot):
         member.frozen = self.policy.state()["banks"].tolist()
 
     def check(self, hand_in: PairHandIn, member: Member) -> None:
-        if not isinstance(hand_in, PairHandIn):
-            raise _refused(hand_in, "it is not that of a guard")
         most = 1.0 - float(self.policy.settings["min_holdout"])
         for one in hand_in.rounds:
             draw = math.nan if one.draw is None else one.draw
