@@ -13,7 +13,7 @@ class EpsilonGreedy(surefoot.Policy):
     def __init__(self, *, dim: int, epsilon: float = 0.1, ridge: float = 0.3, seed: int = 0) -> None:
         super().__init__({"dim": dim, "epsilon": epsilon, "ridge": ridge, "seed": seed})
         self.dim, self.epsilon, self.seed = dim, epsilon, seed
-        self._gram, self._sums = ridge * np.eye(dim), np.zeros(dim)
+        self.gram, self.sums = ridge * np.eye(dim), np.zeros(dim)
 
     def decide(
         self,
@@ -24,18 +24,18 @@ class EpsilonGreedy(surefoot.Policy):
         hold: bool = False,
     ) -> surefoot.Decision:
         rows = np.asarray(features, dtype=np.float64)
-        theta = np.linalg.solve(self._gram, self._sums)
+        theta = np.linalg.solve(self.gram, self.sums)
         # By the round, so that a restored policy draws what the old one would have drawn.
         rng = np.random.default_rng([self.seed, self.rounds])
         row = int(rng.integers(len(rows))) if rng.random() < self.epsilon else int(np.argmax(rows @ theta))
         return self.play(rows, int(baseline or 0) if hold else row, proposal=row, is_held=hold)
 
     def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        self._gram += np.outer(features, features)
-        self._sums += reward * features
+        self.gram += np.outer(features, features)
+        self.sums += reward * features
 
     def arrays(self) -> dict[str, Any]:
-        return {"gram": self._gram.copy(), "sums": self._sums.copy()}
+        return {"gram": self.gram.copy(), "sums": self.sums.copy()}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        self._gram[:], self._sums[:] = arrays["gram"], arrays["sums"]
+        self.gram[:], self.sums[:] = arrays["gram"], arrays["sums"]

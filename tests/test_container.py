@@ -55,11 +55,11 @@ class Container:
         }
         here = Path(sys.executable).parent
         self.environment |= {"PATH": f"{here}:{os.environ['PATH']}", "SUREFOOT_PORT": str(self.port)}
-        self._nobody = as_nobody(folder)
+        self.nobody = as_nobody(folder)
 
     def start(self, command: list[str]) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [*self._nobody, *command],
+            [*self.nobody, *command],
             cwd=self.folder,
             env=self.environment,
             text=True,

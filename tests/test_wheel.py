@@ -128,11 +128,11 @@ class Newcomer:
         return re.sub(r"localhost:(4000|8080)", f"localhost:{self.port}", text)
 
     def run(self, command: str) -> str:
-        done = self._bash(command)
+        done = self.bash(command)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
 
-    def _bash(self, command: str) -> "subprocess.CompletedProcess[str]":
+    def bash(self, command: str) -> "subprocess.CompletedProcess[str]":
         bash = ["bash", "-ec", command]
         return subprocess.run(bash, cwd=self.folder, env=self.environment, capture_output=True, text=True)
 
@@ -143,7 +143,7 @@ class Newcomer:
     def install(self, command: str) -> None:
         command = re.sub(r"'\.(\[.*?\])'", rf"'{self.wheel}\1'", command)
         assert str(self.wheel) in command
-        done = self._bash(command)
+        done = self.bash(command)
         if "ResolutionImpossible" in done.stderr:  # an index without what LiteLLM asks for: as our own tests have it
             pins = [f"'{name}=={version(name)}'" for name in sorted(needed("litellm", "proxy"))]
             self.run(f"pip install '{self.wheel}' && pip install --no-deps {' '.join(pins)}")

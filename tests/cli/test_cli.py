@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from surefoot.cli import COMMANDS
 from surefoot.cli.commands import app
 from surefoot.errors import JournalConflictError
-from surefoot.experiment import read_status
+from surefoot.experiment import Status, read_status
 from surefoot.journal import open_journal
 from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
 
@@ -200,6 +200,19 @@ def test_creating_an_experiment_again_opens_it(tmp_path: Path) -> None:
     other = CliRunner().invoke(app, [*words, "--set", "alpha=0.2"])
     assert isinstance(other.exception, JournalConflictError)
     assert "settings differ" in str(other.exception)
+
+
+def test_metrics_have_units_of_their_own(tmp_path: Path) -> None:
+    path, metrics = str(tmp_path / "shop.db"), {"cost": {"kind": "ceiling", "low": 0, "high": 1, "alpha": 0.1}}
+    settings = ["--policy", "Guard", "--set", "delta=0.1", "--set", f"metrics={json.dumps(metrics)}", "--reward-unit"]
+    done = CliRunner().invoke(app, ["experiment", "create", path, "shop", *settings, "cost=EUR"])
+    assert done.exit_code == 0, done.output
+    with open_journal(path, read_only=True) as journal:
+        status = read_status(journal, "shop")
+    assert isinstance(status, Status)
+    assert status.reward_unit == {"cost": "EUR"}
+    wrong = CliRunner().invoke(app, ["experiment", "create", path, "bill", *settings, "EUR"])
+    assert "must map metrics to units, such as {'cost': 'USD'}" in str(wrong.exception)
 
 
 def test_the_mode_changes_and_the_journal_keeps_why(tmp_path: Path) -> None:

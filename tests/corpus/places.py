@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,17 +11,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from surefoot.audit import audit, audit_shards
 from surefoot.client import Client, RemoteHub, ServiceError
+from surefoot.client.calls import problem
 from surefoot.errors import ConfigError
-from surefoot.experiment import Experiment, coins, create_shared
+from surefoot.experiment import Experiment, coins, create_shared, fork
 from surefoot.experiment.export import pair_rounds, row_rounds
 from surefoot.journal import open_journal
 from surefoot.policies.by_name import make_policy
+from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.events import edge_chain
 from surefoot.service import edges
+from surefoot.service.responses import DecisionRead
 from surefoot.service.settings import Settings
 from tests.service.servers import running
 from tests.sharing.edges import new_keys, options_of
@@ -79,6 +84,12 @@ def status_of(status: Any) -> dict[str, Any]:
     return told
 
 
+def alarm_of(status: Any) -> list[Any]:
+    """What is wrong, and what waits for a word."""
+    known = (status.alarm, status.alarm_round, status.refused, status.unconfirmed, status.pending, status.waiting)
+    return [*known, status.margin, status.worst_margin, status.debt]
+
+
 def verdict_of(report: Any) -> dict[str, Any]:
     return {"is_clean": report.is_clean, **{name: getattr(report.tally, name) for name in TALLY}}
 
@@ -104,6 +115,9 @@ class Process:
     def tick(self) -> None:
         self.clock.now += 1.0
 
+    def wait(self, seconds: float) -> None:
+        self.clock.now += seconds
+
     def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
         asked = dict(request)
         if "rows" in asked:
@@ -119,11 +133,32 @@ class Process:
     def void(self, decision_id: str) -> Any:
         return self.shop.void(decision_id, reason="late")
 
+    def correct(self, decision_id: str, value: Any) -> Any:
+        return self.shop.correct(decision_id, value, reason="misread")
+
+    def confirm(self, decision_ids: list[str]) -> Any:
+        return self.shop.confirm(decision_ids)
+
+    def acknowledge(self, response: Any) -> Any:
+        return self.shop.acknowledge(response, reason="looked into")
+
+    def erase(self, decision_ids: list[str]) -> Any:
+        return self.shop.erase(decision_ids, reason="asked for")
+
+    def alarm(self) -> Any:
+        return alarm_of(self.shop.status())
+
     def set_mode(self, mode: Any) -> None:
         self.shop.set_mode(mode, reason="because")
 
     def renew(self) -> None:
         """Nothing: there is no lease."""
+
+    def fork(self, name: str) -> None:
+        fork(self.shop.journal, self.shop.name, name, reason="anew")
+
+    def export(self) -> list[Any]:
+        return rows_of(self.shop.journal, self.shop.name, self.is_guard)
 
     def close(self) -> None:
         self.journal.close()
@@ -190,15 +225,74 @@ class Shard(Process):
         return {**told, "decisions": rows_of(self.journals["own"], NAME, self.is_guard)}
 
 
+class Requests:
+    """The verbs of an experiment as requests to a service; actions are called by their numbers."""
+
+    def __init__(self, address: str) -> None:
+        self.http = httpx.Client(base_url=f"{address}/v1/experiments/{NAME}", trust_env=False, timeout=60)
+
+    def ask(self, path: str, body: Any, kind: Any = dict, method: str = "POST") -> Any:
+        response = self.http.request(method, path, json=body)
+        if response.is_error:
+            raise problem(response)
+        return msgspec.json.decode(response.content, type=kind)
+
+    def decide(self, path: str = "decisions", **request: Any) -> Answer:
+        if "proposal" not in request:
+            rows = request.pop("features", [None] * 3)
+            request["actions"] = [{"id": str(number), "features": row} for number, row in enumerate(rows)]
+        answer: Answer = self.ask(path, request, Answer)
+        return answer
+
+    def book(self, *, by: str, **request: Any) -> Answer:
+        return self.decide("fallbacks", **request)
+
+    def reward(self, decision_id: str, value: Any) -> Receipt:
+        receipt: Receipt = self.ask(f"decisions/{decision_id}/reward", {"value": value}, Receipt)
+        return receipt
+
+    def abandon(self, decision_id: str, **why: Any) -> bool:
+        return not self.ask(f"decisions/{decision_id}/abandon", why, Receipt).is_repeat
+
+    def void(self, decision_id: str, **why: Any) -> bool:
+        return not self.ask(f"decisions/{decision_id}/void", why, Receipt).is_repeat
+
+    def correct(self, decision_id: str, value: Any, *, reason: str, by: str) -> bool:
+        body = {"value": value, "reason": reason}
+        return not self.ask(f"decisions/{decision_id}/correction", body, Receipt).is_repeat
+
+    def confirm(self, decision_ids: list[str]) -> int:
+        return int(self.ask("confirmations", {"decision_ids": decision_ids})["confirmed"])
+
+    def acknowledge(self, response: str, *, reason: str, by: str) -> None:
+        self.ask("acknowledgements", {"response": response, "reason": reason})
+
+    def set_mode(self, mode: str, *, reason: str, by: str) -> None:
+        self.ask("mode", {"mode": mode, "reason": reason}, method="PUT")
+
+    def erase(self, decision_ids: list[str], *, reason: str, by: str) -> int:
+        return int(self.ask("erasures", {"decision_ids": decision_ids, "reason": reason})["erased"])
+
+    def find(self, decision_id: str) -> Answer:
+        read: DecisionRead = self.ask(f"decisions/{decision_id}", None, DecisionRead, "GET")
+        return read.answer
+
+    def status(self) -> Any:
+        return SimpleNamespace(**self.ask("", None, method="GET"))
+
+
 class Served:
     """A service on SQLite, asked over HTTP by our client."""
 
-    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any], **extra: Any) -> None:
         self.folder, self.is_guard, self.policy = folder, policy == "Guard", policy
         self.stack, self.names = ExitStack(), ["a", "b", "c"]
         self.start()
-        body = {"name": NAME, "policy": policy, "settings": settings, "mode": "guarded"}
-        self.post("/v1/experiments", body)
+        body = {"name": NAME, "policy": policy, "settings": settings, "mode": "guarded", **extra}
+        response = httpx.post(self.address + "/v1/experiments", json=body, trust_env=False, timeout=60)
+        if response.status_code != 201:
+            self.close()
+            raise problem(response)
 
     def post(self, path: str, body: Any, method: str = "POST") -> Any:
         answer = httpx.request(method, self.address + path, json=body, trust_env=False, timeout=60)
@@ -208,11 +302,23 @@ class Served:
     def start(self) -> None:
         self.address = self.stack.enter_context(running(Settings(database=str(self.folder / "shop.db"))))
         self.client = self.stack.enter_context(Client(self.address, timeout=30.0))
+        self.shop = Requests(self.address)
+        self.stack.callback(self.shop.http.close)
+
+    def fork(self, name: str) -> None:
+        self.shop.ask("forks", {"name": name, "reason": "anew"})
+
+    def export(self) -> list[Any]:
+        with open_journal(self.folder / "shop.db", read_only=True) as journal:
+            return rows_of(journal, NAME, self.is_guard)
 
     def tick(self) -> None:
         """Nothing: the server has its own clock."""
 
     renew = tick
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
         if self.is_guard:
@@ -245,8 +351,11 @@ class Served:
     def set_mode(self, mode: str) -> None:
         self.post(f"/v1/experiments/{NAME}/mode", {"mode": mode, "reason": "because"}, "PUT")
 
-    def restart(self) -> None:
+    def close(self) -> None:
         self.stack.close()
+
+    def restart(self) -> None:
+        self.close()
         self.stack = ExitStack()
         self.start()
 
@@ -285,6 +394,9 @@ class AtEdge(Process):
     def tick(self) -> None:
         """Nothing: clocks are the system's."""
 
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+
     def set_mode(self, mode: str) -> None:
         """Nothing: a mode comes with a lease, when the server's own shard has renewed its."""
 
@@ -316,8 +428,8 @@ class AtEdge(Process):
 
 def opens(kind: Any) -> Any:
     @contextmanager
-    def opened(folder: Path, policy: str, settings: dict[str, Any]) -> Iterator[Any]:
-        yield kind(folder, policy, settings)
+    def opened(folder: Path, policy: str, settings: dict[str, Any], **options: Any) -> Iterator[Any]:
+        yield kind(folder, policy, settings, **options)
 
     return opened
 

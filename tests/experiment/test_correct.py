@@ -3,17 +3,24 @@
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from surefoot.audit import audit
+from surefoot.cli.commands import app
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import row_rounds
 from surefoot.journal import Journal, open_journal
+from surefoot.policies import Guard
 from surefoot.rounds.format import pack
+from surefoot.service.settings import Settings
+from tests.corpus.days import METRICS
 from tests.experiment.tampering import Row, first, forged
 from tests.experiment.worlds import Clock, safe_policy
+from tests.service.servers import running
 
 ROWS = np.array([[0.5, 0.2], [0.2, 0.5], [0.6, 0.1]])
 TOLD = {"reason": "the till counted twice", "by": "ada"}
@@ -148,3 +155,30 @@ def test_a_retry_of_the_first_reward_after_a_correction_is_a_repeat(window: floa
         assert (corrected.refused, corrected.is_repeat) == (None, True)
         assert other.refused == "conflict"
         assert audit(journal, "shop").is_clean
+
+
+def test_single_metrics_are_corrected_over_http_and_in_a_shell(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    with open_journal(path) as journal:
+        guarded = Experiment.create(journal, "shop", Guard(**METRICS), mode="guarded", reward_window=86_400.0)
+        for name in ("over-http", "in-a-shell"):
+            guarded.decide(baseline="old", proposal="new", decision_id=name)
+            guarded.reward(name, {"quality": 0.9, "cost": 0.3})
+    with running(Settings(database=path)) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        correction = f"{address}/v1/experiments/shop/decisions/over-http/correction"
+        right = client.post(correction, json={"value": {"quality": 0.4}, "reason": "counted twice"})
+        assert right.status_code == 200, right.text
+        unknown = client.post(correction, json={"value": {"speed": 0.4}, "reason": "counted twice"})
+        assert (unknown.status_code, unknown.json()["type"]) == (422, "/problems/invalid")
+    command = ["experiment", "correct", path, "shop", "in-a-shell"]
+    done = CliRunner().invoke(app, [*command, "quality=0.4", "cost=0.5", "--by", "ada", "--reason", "counted twice"])
+    assert done.exit_code == 0, done.output
+    assert "is quality=0.4, cost=0.5." in done.output
+    for wrong in (["high"], ["quality=high"], ["quality=0.4", "quality=0.5"]):
+        done = CliRunner().invoke(app, [*command, *wrong, "--by", "ada", "--reason", "counted twice"])
+        assert "METRIC=NUMBER once for each metric, but got" in str(done.exception)
+    with open_journal(path, read_only=True) as journal:
+        report = audit(journal, "shop")
+        corrections = [one["values"] for one in report.as_dict()["corrections"]]
+        assert corrections == [{"quality": 0.4}, {"quality": 0.4, "cost": 0.5}]
+        assert report.is_clean

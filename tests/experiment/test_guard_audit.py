@@ -581,28 +581,28 @@ class LeasedCoins(Hub):
     def of(self, name: str, shard: str) -> "LeasedCoins":
         return self
 
-    def _secret(self, block: int) -> bytes:
+    def secret(self, block: int) -> bytes:
         return hashlib.sha256(f"secret {block}".encode()).digest()
 
-    def _commitment(self, block: int) -> str:
-        return hashlib.sha256(self._secret(block)).hexdigest()
+    def commitment(self, block: int) -> str:
+        return hashlib.sha256(self.secret(block)).hexdigest()
 
-    def _terms(self) -> EdgeTerms:
-        return EdgeTerms(self.now() + 1e6, 10_000, proof=str, commitment=self._commitment)
+    def terms(self) -> EdgeTerms:
+        return EdgeTerms(self.now() + 1e6, 10_000, proof=str, commitment=self.commitment)
 
-    def _with_secrets(self, granted: Granted | None) -> Any:
+    def with_secrets(self, granted: Granted | None) -> Any:
         lease = None if granted is None else granted.lease
         if granted is None or lease is None or lease.coins is None:
             return granted
         blocks = range(lease.block, lease.block + len(lease.coins))
-        return granted._replace(secrets=tuple(map(self._secret, blocks)))
+        return granted._replace(secrets=tuple(map(self.secret, blocks)))
 
     def join(self, shard: str, token: str, **extra: Any) -> Granted:
-        granted: Granted = self._with_secrets(super().join(shard, token, terms=self._terms(), **extra))
+        granted: Granted = self.with_secrets(super().join(shard, token, terms=self.terms(), **extra))
         return granted
 
     def take(self, hand_in: Any, **extra: Any) -> Granted | None:
-        granted: Granted | None = self._with_secrets(super().take(hand_in, terms=self._terms(), **extra))
+        granted: Granted | None = self.with_secrets(super().take(hand_in, terms=self.terms(), **extra))
         return granted
 
 

@@ -175,22 +175,22 @@ class Renamed(Journal):
     """A journal in which the experiment that `played` calls shop has another name."""
 
     def __init__(self, journal: Journal, name: str) -> None:
-        self._journal, self._name = journal, name
+        self.journal, self.name = journal, name
 
     def create(self, name: str, payload: bytes, *, time: float) -> Any:
-        return self._journal.create(self._name, payload, time=time)
+        return self.journal.create(self.name, payload, time=time)
 
     def transact(self, name: str, work: Any, *, keys: Any = ()) -> Any:
-        return self._journal.transact(self._name, work, keys=keys)
+        return self.journal.transact(self.name, work, keys=keys)
 
     def view(self, name: str) -> Any:
-        return self._journal.view(self._name)
+        return self.journal.view(self.name)
 
     def names(self) -> list[str]:
-        return self._journal.names()
+        return self.journal.names()
 
     def close(self) -> None:
-        self._journal.close()
+        self.journal.close()
 
 
 def forge_snapshot(path: Path, **changed: Any) -> None:

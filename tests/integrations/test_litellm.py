@@ -109,7 +109,7 @@ def test_the_proxy_of_the_documentation(tmp_path: Path) -> None:
         assert voided, "the proposed model failed, and the journal does not say that the baseline answered"
         assert all(rewards[one].keys() == {"quality", "cost"} and rewards[one]["cost"] > 0.0 for one in answers)
         assert status.learned >= len(answers)
-        assert status.reward_unit == "USD"
+        assert status.reward_unit == {"cost": "USD"}
 
 
 PROGRAM = """

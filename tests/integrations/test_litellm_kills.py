@@ -52,14 +52,14 @@ class Callers:
             unit = self.units[decision_id] = f"session-{random.Random(decision_id).randrange(UNITS)}"
             metadata = {"decision_id": decision_id, "session_id": unit}
             body = {"model": "chat", "messages": [{"role": "user", "content": "Hi"}], "metadata": metadata}
-            response = await self._post(http, caller, "/v1/chat/completions", body)
+            response = await self.post(http, caller, "/v1/chat/completions", body)
             assert response.headers["x-surefoot-decision-id"] == decision_id
             answer = response.json()["choices"][0]["message"]["content"]
             assert self.answers.setdefault(decision_id, answer) == answer
             value = 0.01 if self.may_roam else float(random.Random(decision_id).random() < EARNS[answer])
-            await self._post(http, caller, "/surefoot/rewards", {"decision_id": decision_id, "value": value})
+            await self.post(http, caller, "/surefoot/rewards", {"decision_id": decision_id, "value": value})
 
-    async def _post(self, http: httpx.AsyncClient, caller: int, path: str, body: Any) -> httpx.Response:
+    async def post(self, http: httpx.AsyncClient, caller: int, path: str, body: Any) -> httpx.Response:
         while True:
             place = random.randrange(len(self.urls)) if self.may_roam else caller % len(self.urls)
             try:

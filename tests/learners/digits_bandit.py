@@ -59,14 +59,14 @@ class Recorder:
     """A learner whose last proposal can be asked for, so that its mean is known whatever the coin says."""
 
     def __init__(self, learner: Any) -> None:
-        self._learner, self.learn = learner, learner.learn
+        self.learner, self.learn = learner, learner.learn
         self.last: Any = None
 
     def sample(self, context: Any, actions: Sequence[Any]) -> Proposal:
-        if hasattr(self._learner, "sample"):
-            drawn: Proposal = self._learner.sample(context, actions)
+        if hasattr(self.learner, "sample"):
+            drawn: Proposal = self.learner.sample(context, actions)
         else:
-            drawn = certain(self._learner.propose(context, actions), actions)
+            drawn = certain(self.learner.propose(context, actions), actions)
         self.last = drawn.action
         return drawn
 

@@ -46,9 +46,9 @@ class Place:
         if self.kind == "arms":
             self.actions, self.theta = self.dim, self.scale * self.rng.uniform(0.1, 1.0, size=self.dim)
         self.theta_bound = 1.05 * float(np.linalg.norm(self.theta))
-        self.rows = np.eye(self.dim) if self.kind == "arms" else self._draw(self.actions)
+        self.rows = np.eye(self.dim) if self.kind == "arms" else self.draw(self.actions)
 
-    def _draw(self, count: int) -> Array:
+    def draw(self, count: int) -> Array:
         rows = np.abs(self.rng.normal(size=(count, self.dim)))
         lengths = self.rng.uniform(0.2, 1.0, size=(count, 1))
         drawn: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths
@@ -58,9 +58,9 @@ class Place:
         """Features, the baseline's row, and the true means."""
         rows = self.rows
         if self.kind in ("changing", "moving"):
-            rows = self._draw(self.actions)
+            rows = self.draw(self.actions)
         elif self.kind == "adversarial":  # the rows of which the policy thinks too well, beside a good baseline
-            pool = self._draw(40)
+            pool = self.draw(40)
             order = np.argsort(-(pool @ (policy.ridge.theta - self.theta)))
             rows = np.vstack([pool[order[: self.actions - 1]], pool[np.argmax(pool @ self.theta)]])
         means = rows @ self.theta

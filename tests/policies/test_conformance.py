@@ -117,7 +117,7 @@ class Unfaithful(EpsilonGreedy):
 
     def arrays(self) -> dict[str, Any]:
         if self.how == "shares its state":
-            return {"gram": self._gram, "sums": self._sums}
+            return {"gram": self.gram, "sums": self.sums}
         return super().arrays()
 
     def restore(self, arrays: Any) -> None:

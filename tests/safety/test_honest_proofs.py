@@ -35,17 +35,17 @@ class Skewed(Place):
 
     def __post_init__(self) -> None:
         turn = np.linalg.qr(np.random.default_rng(7).normal(size=(self.dim, self.dim)))[0]
-        self._turn = turn if self.is_turned else np.eye(self.dim)
+        self.turn = turn if self.is_turned else np.eye(self.dim)
         super().__post_init__()
-        self.theta = self._turn.T @ (self.theta / (self._scales if self.is_seen else self.most))
+        self.theta = self.turn.T @ (self.theta / (self.scales if self.is_seen else self.most))
         self.theta_bound = 1.05 * float(np.linalg.norm(self.theta))
 
     @property
-    def _scales(self) -> Array:
+    def scales(self) -> Array:
         return np.geomspace(self.most, self.least, self.dim)
 
-    def _draw(self, count: int) -> Array:
-        drawn: Array = super()._draw(count) * self._scales @ self._turn
+    def draw(self, count: int) -> Array:
+        drawn: Array = super().draw(count) * self.scales @ self.turn
         return drawn
 
 

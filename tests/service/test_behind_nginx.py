@@ -46,7 +46,7 @@ class Installation:
     """What the walk sets up, in a folder and at ports of its own."""
 
     def __init__(self, folder: Path, postgres: PostgresServer) -> None:
-        self.folder, self.database, self._postgres = folder, new_database(postgres), postgres
+        self.folder, self.database, self.postgres = folder, new_database(postgres), postgres
         self.ports, self.secure = [free_port(), free_port()], free_port()
         self.url = f"https://localhost:{self.secure}"
         self.running: dict[int, subprocess.Popen[bytes]] = {}
@@ -93,13 +93,13 @@ class Installation:
         assert process.wait(60) == 0
 
     def dump(self) -> bytes:
-        command = [str(self._postgres.bin_path / "pg_dump"), "--schema=surefoot", self.database]
+        command = [str(self.postgres.bin_path / "pg_dump"), "--schema=surefoot", self.database]
         return subprocess.run(command, capture_output=True, check=True).stdout
 
     def restore(self, dump: bytes) -> None:
         with psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute("DROP SCHEMA surefoot CASCADE")
-        psql = [str(self._postgres.bin_path / "psql"), "-q", "-v", "ON_ERROR_STOP=1", self.database]
+        psql = [str(self.postgres.bin_path / "psql"), "-q", "-v", "ON_ERROR_STOP=1", self.database]
         subprocess.run(psql, input=dump, check=True, capture_output=True)
 
 

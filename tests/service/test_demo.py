@@ -129,7 +129,7 @@ def test_the_bill_falls_above_its_floor(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert "Ended after" in "".join(lines)
         assert process.wait(60) == 0
-    assert (status["reward_unit"], status["lift"]["metric"]) == ("USD", "cost")
+    assert (status["reward_unit"], status["lift"]["metric"]) == ({"cost": "USD"}, "cost")
     assert status["guard"]["metrics"]["cost"]["learner_mean"] < status["guard"]["metrics"]["cost"]["baseline_mean"] / 9
     assert 0.0 < status["guard"]["metrics"]["quality"]["learner_mean"] <= 1.0
 

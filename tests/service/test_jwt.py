@@ -265,6 +265,38 @@ def test_keys_that_cannot_be_fetched_leave_the_last_ones(
     assert any("cannot be fetched" in record.message for record in caplog.records)
 
 
+def test_an_answer_that_drips_is_given_up_and_the_keys_are_fetched_again(
+    issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("KEPT_SECONDS", 0.05), ("AGAIN_SECONDS", 0.05), ("FETCH_SECONDS", 0.5)):
+        monkeypatch.setattr(jwt_issuer, name, seconds)
+    with calling(settings_of(issuer, tmp_path)) as caller:
+        assert caller.patient(issuer.sign()) == 200
+        issuer.answer, before = (200, b"", {"content-length": "900000"}), issuer.fetches
+        issuer.drips = True
+        while issuer.fetches == before:
+            assert caller.get(issuer.sign()).status_code == 200
+            time.sleep(0.01)
+        old = issuer.sign()
+        issuer.public.clear()
+        issuer.add_key("second")
+        issuer.answer, issuer.drips = None, False
+        deadline = time.monotonic() + 30
+        while caller.get(issuer.sign("second")).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert caller.get(old).status_code != 200
+
+
+def test_a_proxy_of_the_environment_does_not_come_between_this_machine_and_itself(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nobody listens
+    oidc = Oidc(issuer=NAME, audience=AUDIENCE, jwks=issuer.jwks)
+    assert set(jwt_issuer.JwtIssuer(oidc).read_keys()) == {"first"}
+
+
 def test_an_issuer_that_is_away_at_the_start_keeps_no_machine_out(issuer: Issuer, tmp_path: Path) -> None:
     file = TokenFile(tmp_path / "tokens")
     machine, issuer.answer = file.create(["read"]), (500, b"", {})

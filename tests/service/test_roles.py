@@ -103,11 +103,11 @@ class Guarded:
     def __init__(
         self, address: str, tokens: dict[str, str], file: TokenFile, lines: list[str], requests: list[bytes]
     ) -> None:
-        self.address, self.tokens, self.file, self._lines, self._requests = address, tokens, file, lines, requests
+        self.address, self.tokens, self.file, self.lines, self.requests = address, tokens, file, lines, requests
 
     def log(self) -> str:
         time.sleep(0.3)  # requests are logged together, a moment later
-        return "\n".join(self._lines) + b"".join(self._requests).decode()
+        return "\n".join(self.lines) + b"".join(self.requests).decode()
 
     def ask(self, method: str, path: str, token: str | None, **sent: Any) -> int:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
@@ -124,11 +124,11 @@ class Guarded:
 class _Kept(logging.Handler):
     def __init__(self, lines: list[str]) -> None:
         super().__init__()
-        self._lines = lines
+        self.lines = lines
         self.setFormatter(JsonFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(self.format(record))
+        self.lines.append(self.format(record))
 
 
 @pytest.fixture(scope="module")

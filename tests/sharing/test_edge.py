@@ -152,9 +152,9 @@ class Lossy:
 
     def __init__(self, edge: Any) -> None:
         self.hub, self.take = edge.leases.hub, edge.leases.hub.take
-        self.hub.take = self._lost
+        self.hub.take = self.lost
 
-    def _lost(self, *args: Any, **kwargs: Any) -> Any:
+    def lost(self, *args: Any, **kwargs: Any) -> Any:
         self.take(*args, **kwargs)
         raise JournalUnavailableError("The answer was lost.")
 
@@ -212,7 +212,7 @@ def test_an_edge_in_the_background_renews_by_itself(shop: Shop) -> None:
             play(edge, 5)
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        edge.leases._renewing.acquire()  # so that none is under way when the journal is closed
+        edge.leases.renewal_lock.acquire()  # so that none is under way when the journal is closed
     assert findings(shop.audit()) == []
 
 

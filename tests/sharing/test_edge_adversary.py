@@ -151,7 +151,7 @@ def test_of_two_machines_with_one_journal_the_second_to_hand_in_is_refused(
             shutil.copy(shop.folder / f"till.{name}", shop.folder / f"copy.{name}")
         if is_opened_late:  # when the service has more of the first one's events
             visit(edge, decision_id="early")
-            edge.leases.hub.prepare(edge.leases._chain())
+            edge.leases.hub.prepare(edge.journal.view(edge.name))
         with shop.edge(path=shop.folder / "copy.log") as copy:
             for n in range(5):
                 ours, theirs = (visit(one, decision_id=f"visit-{n}") for one in (edge, copy))

@@ -39,7 +39,7 @@ def test_everything_is_sent_whatever_the_size_of_its_events(shop: Shop, monkeypa
             play(edge, 1)
             visit(edge, **({"features": np.tile(ROWS, (100, 1))} if shop.kind == "rows" else {"proposal": "x" * 5000}))
         edge.leases.renew()
-        edge.leases.hub.prepare(edge.leases._chain())
+        edge.leases.hub.prepare(edge.journal.view(edge.name))
         assert [event.hash for event in shop.chain()] == [event.hash for event in chain_of(edge)]
 
 

@@ -109,7 +109,7 @@ def test_a_reward_that_is_stamped_after_its_window_is_refused_by_the_service(win
         # Past the verb, which would have closed the window first.
         edge.journal.transact(edge.name, lambda it: it.append(REWARD, encode(record), time=time.time(), key="r:x"))
         with pytest.raises(ServiceError, match="too_late"):
-            edge.leases.hub.prepare(edge.leases._chain())
+            edge.leases.hub.prepare(edge.journal.view(edge.name))
 
 
 def test_windows_metrics_predictions_and_own_ids_of_a_guard_come_through(new_shop: Callable[..., Shop]) -> None:

@@ -79,9 +79,8 @@ def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
     assert min(applied) == snapshots[-1].number  # and nothing before
     fresh = Hub(hub, "shop", fleet.clock)
     fresh.prepare()
-    assert fresh._state is not None
-    assert a.leases.hub._state is not None
-    assert 0 < fresh._state.since == a.leases.hub._state.since  # the next one is taken when it would have been
+    since = [of.look(lambda state, _: state.since) for of in (fresh, a.leases.hub)]
+    assert 0 < since[0] == since[1]  # the next one is taken when it would have been
     assert resumed == from_events(hub, monkeypatch) == at(a, state_of)
     for _ in range(5):
         play(world, a, 6)
@@ -129,10 +128,7 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
     a = fleet.join("a")
     play(world, a, 30)
     assert fleet.audit().is_clean
-    told = Hub(hub, "shop", fleet.clock)
-    told.prepare()
-    state = told._state
-    assert state is not None
+    state = Hub(hub, "shop", fleet.clock).look(lambda state, _: state)
     pot: Any = state.coordinator.pot
     pot._carried = Linear(pot._carried.normal, 500.0, pot._carried.name)
     head = state.head
@@ -163,9 +159,7 @@ def test_the_mode_is_not_the_snapshot_s_to_say_and_the_command_line_finds_one_th
         audited = ["audit", f"{tmp_path}/hub.db", "--experiment", "shop", "--shard", f"a={tmp_path}/a.db"]
         honest = CliRunner().invoke(app, audited)
         assert honest.exit_code == 0, honest.output
-        told = Hub(hub, "shop", fleet.clock)
-        told.prepare()
-        state: Any = told._state
+        state: Any = Hub(hub, "shop", fleet.clock).look(lambda state, _: state)
         state.mode, head = SharedMode("guarded", 10**6), state.head
 
         def forge(transaction: Transaction) -> None:

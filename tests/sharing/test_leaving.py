@@ -46,9 +46,9 @@ def test_the_hub_lets_nobody_leave_with_open_rounds(tmp_path: Path, hub: Journal
     _, fleet, world = new_fleet(tmp_path, hub)
     shop = fleet.join("a", every=10**6)
     shop.leases.renew()
-    shop.leases._renewing.acquire()
+    shop.leases.renewal_lock.acquire()
     shop.decide(world.rows, baseline=3)
-    shop.leases._renewing.release()
+    shop.leases.renewal_lock.release()
     if is_handed_in:
         shop.leases.renew()
     with pytest.raises(InputError, match="open"):  # a round that was decided while the shard was leaving

@@ -41,7 +41,7 @@ def test_an_edge_goes_on_deciding_while_the_server_is_dead(tmp_path: Path, kind:
             visitor.start()
             time.sleep(0.3)
             with (
-                edge.leases._renewing
+                edge.leases.renewal_lock
             ):  # not between a hand-in and its answer, when nobody knows what the lease is worth
                 server.kill()
             before = len(sources)
@@ -60,7 +60,7 @@ def test_an_edge_goes_on_deciding_while_the_server_is_dead(tmp_path: Path, kind:
             while not edge.leases.renew():
                 time.sleep(0.05)
             rounds = edge.status().rounds
-            edge.leases._renewing.acquire()
+            edge.leases.renewal_lock.acquire()
         told = shop.ask("GET", "/v1/experiments/shop/shards").json()["hub"]
         assert told["leased"]["reward"] <= max(0.0, told["pots"]["reward"])
         assert server.stop() == 0

@@ -30,20 +30,20 @@ def test_rounds_of_a_clock_that_was_wrong_at_a_hand_in_are_not_learned(tmp_path:
     behind = [0.0]
     shop = fleet.join("a", every=10**6, clock=lambda: fleet.clock() - behind[0])
     shop.leases.renew()
-    shop.leases._renewing.acquire()  # no renewal between these rounds
+    shop.leases.renewal_lock.acquire()  # no renewal between these rounds
     play(world, shop, 4)
     behind[0] = 3600.0
     open_ = shop.decide(world.rows, baseline=3)
-    shop.leases._renewing.release()
+    shop.leases.renewal_lock.release()
     with pytest.raises(AssumptionError, match="clock"):
         shop.leases.renew()
     assert shop.leases.hub._state is not None  # what was refused costs no replay
     behind[0] = 0.0  # somebody sets it
     shop.leases.renew()
     shop.reward(open_.decision_id, 0.5)
-    shop.leases._renewing.acquire()
+    shop.leases.renewal_lock.acquire()
     play(world, shop, 3)
-    shop.leases._renewing.release()
+    shop.leases.renewal_lock.release()
     for _ in range(2):
         fleet.clock.time += 1.0
         shop.leases.renew()
@@ -59,9 +59,9 @@ def test_rounds_of_a_clock_that_was_set_under_a_lease_are_not_learned(
     fleet.clock.time = time.time()
     shop = fleet.join("a", every=10**6, clock=time.time)
     shop.leases.hub._clock = time.time
-    shop.leases._renewing.acquire()
+    shop.leases.renewal_lock.acquire()
     play(world, shop, 4)
-    shop.leases._renewing.release()
+    shop.leases.renewal_lock.release()
     moved = time.monotonic  # the system's clock has been set, by as much as this one seems to have moved
     with monkeypatch.context() as patched:
         patched.setattr("surefoot.experiment.leases.time.monotonic", lambda: moved() - 60.0)

@@ -192,7 +192,7 @@ def guard_promise(settings: Mapping[str, Any]) -> str:
     if settings.get("promise", "mean") == "played":
         what = "of the actions played: the mean rewards of what was played, with the coins as they fell, add up to"
     else:
-        what = "of the mean, coins averaged: what each round earns on average over its coin adds up to"
+        what = "of the mean, coins averaged: the expected reward over the guard's coins is"
     defaults = [
         f"{name!r} counts {one['default']:g}"
         for name, one in plain_metrics(settings).items()
@@ -214,7 +214,7 @@ def guard_verdict(settings: Mapping[str, Any], tally: AuditCounts) -> str:
         )
     word = "of the actions played" if settings.get("promise", "mean") == "played" else "of the mean, coins averaged"
     hidden = tally.coins_hidden.total()
-    open_ = f" Of {hidden:,} coins it is not revealed yet what they follow from." if hidden else ""
+    open_ = f" The secrets of {hidden:,} coins have not been revealed yet." if hidden else ""
     return (
         f"Yes, the promise {word} was kept. In each of {tally.decisions:,} rounds the banks, added up again from the "
         f"raw events, could pay for the share that the proposal had, at its worst; the coins look fair, and chose the "

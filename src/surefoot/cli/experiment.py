@@ -79,7 +79,9 @@ def create(
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
-    reward_unit: Annotated[str, typer.Option(help='What rewards are counted in: "clicks", or a currency, "EUR".')] = "",
+    reward_unit: Annotated[
+        str, typer.Option(help="What rewards are counted in: clicks, or a currency, EUR; of metrics cost=EUR,...")
+    ] = "",
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
@@ -107,7 +109,7 @@ def create(
         "sealed": sealed,
         "confirm_within": confirm_within,
         "feature_names": None if feature_names is None else feature_names.split(","),
-        "reward_unit": reward_unit,
+        "reward_unit": _units(reward_unit),
     }
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):
@@ -116,6 +118,13 @@ def create(
             now = Experiment.create(opened, name, played, or_open=True, **options).status()
     what = f"Created {name!r} with {now.policy} in" if is_new else f"{name!r} exists, with the same settings, and is in"
     typer.echo(f"{what} mode {now.mode!r} in {without_password(journal)}.")
+
+
+def _units(text: str) -> str | dict[str, str]:
+    """A unit, or one for each metric between commas."""
+    if "=" not in text:
+        return text
+    return dict(part.partition("=")[::2] for part in text.split(","))
 
 
 def _actions(text: str) -> Any:
@@ -386,7 +395,7 @@ def fork(
             name,
             policy=None if config is None else read_configuration(config),
             changes=read_pairs(None, set_ or []) or None,
-            corrections=dict(map(_correction, correct or [])),
+            corrections=_numbers(correct or [], "`--correct` must be DECISION=VALUE, once for each decision"),
             mode=cast("ModeName", mode),
             reason=reason,
             by=by,
@@ -397,12 +406,19 @@ def fork(
         typer.echo(f"- {sentence}")
 
 
-def _correction(text: str) -> tuple[str, float]:
-    decision_id, _, value = text.rpartition("=")  # an id may hold the sign, a number cannot
-    try:
-        return decision_id, float(value)
-    except ValueError:
-        raise ConfigError(f"`--correct` must be DECISION=VALUE, but got {text!r:.80}.") from None
+def _numbers(texts: list[str], rule: str) -> dict[str, float]:
+    """Numbers by name from NAME=NUMBER; a number alone has the name ""."""
+    numbers: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")  # a name may hold the sign, a number cannot
+        try:
+            value = float(number)
+        except ValueError:
+            raise ConfigError(f"{rule}, but got {text!r:.80}.") from None
+        if name in numbers:
+            raise ConfigError(f"{rule}, but got {text!r:.80} after {numbers[name]:g}.")
+        numbers[name] = value
+    return numbers
 
 
 @experiment.command()
@@ -410,14 +426,19 @@ def correct(
     journal: JournalArgument,
     name: Annotated[str, typer.Argument(help="The experiment's name.")],
     decision_id: Annotated[str, typer.Argument(help="The decision whose reward was wrong.")],
-    value: Annotated[float, typer.Argument(help="The reward as it should have been sent.")],
+    value: Annotated[
+        list[str],
+        typer.Argument(help="The reward as it should have been sent; of several metrics METRIC=NUMBER for each."),
+    ],
     by: By,
     reason: Why,
 ) -> None:
     """Replace a reward that was measured wrongly. Possible as long as nothing was learned from it."""
+    numbers = _numbers(value, "VALUE must be a number, or METRIC=NUMBER once for each metric")
+    right = numbers[""] if list(numbers) == [""] else numbers
     with open_existing(journal) as opened:
-        is_new = Experiment.open(opened, name).correct(decision_id, value, reason=reason, by=by)
-    typer.echo(f"The reward of {decision_id!r} is {value:g}{'' if is_new else ', as it was before'}.")
+        is_new = Experiment.open(opened, name).correct(decision_id, right, reason=reason, by=by)
+    typer.echo(f"The reward of {decision_id!r} is {', '.join(value)}{'' if is_new else ', as it was before'}.")
 
 
 def print_status(status: Status) -> None:
@@ -488,7 +509,7 @@ def _floor(status: Status) -> list[tuple[str, str, str]]:
 def _banks(guard: GuardStatus) -> list[tuple[str, str, str]]:
     limit = f"{guard.binds} allows least" if guard.allowed < 1.0 else "by every metric"
     return [
-        ("share", f"{guard.share:.1%}", "the chance of the next proposal, were the baseline not held"),
+        ("share", f"{guard.share:.1%}", "the chance of the next proposal, if the learner were allowed to play"),
         ("proved safe up to", f"{min(guard.allowed, 1.0):.1%}", limit),
         *(
             (f"bank of {name}", number_text(metric.bank), "what may still be spent of it, in its own units")
@@ -628,7 +649,8 @@ def reward(
         send = _to_service(journal, name, stack) if is_service else _to_journal(journal, name, stack)
         report = stack.enter_context(progress_bar("sending", "rewards"))
         sent = send_rewards(file, send, progress=report)
-    typer.echo(f"Accepted {sent.accepted:,} rewards, {sent.repeats:,} of which had come before.")
+    duplicates = f", {sent.repeats:,} of them duplicates" if sent.repeats else ""
+    typer.echo(f"Accepted {sent.accepted:,} reward{'s' if sent.accepted != 1 else ''}{duplicates}.")
     if sent.refused:
         typer.echo(f"Refused {sent.refused:,}: {refusals_of(file)} says why.", err=True)
 

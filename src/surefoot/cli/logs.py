@@ -241,7 +241,9 @@ def replay(
     estimate_chances: EstimatePropensities = False,
     config: Annotated[
         Path | None,
-        typer.Option(help="experiment.toml, as fit-baseline writes it: its policy is played. Fitted now by default."),
+        typer.Option(
+            help="experiment.toml, as fit-baseline writes it: its policy is played. Default: fit one from this log."
+        ),
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Noise of a reward, instead of the fitted one.")] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, instead of the fitted one.")] = None,

@@ -32,7 +32,7 @@ def serve(
         str | None, typer.Option(help="File to which heads are appended, and checked against at startup.")
     ] = None,
 ) -> None:
-    """Serve decisions over HTTP. Ctrl-C or SIGTERM stops it once it has answered what waits."""
+    """Serve decisions over HTTP. Ctrl-C or SIGTERM stops it after answering pending requests."""
     settings = read_settings(config, database=database, host=host, port=port, tokens=tokens, heads=heads)
     from surefoot.service.server import serve as run
 

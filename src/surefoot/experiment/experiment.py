@@ -142,8 +142,9 @@ class Experiment:
             comes later may follow from rewards, so it counts the round at its worst and raises the alarm (SafeLUCB
             without a window). by: who creates it. origin: what `surefoot.experiment.fork` says of where the history
             came from. feature_names: what the features of a row, or the arms, are called. reward_unit: what rewards
-            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR". actions: of a guard,
-            the baseline and the proposal of requests that name neither, as a flag's do.
+            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR"; where metrics have
+            names, a mapping such as {"cost": "EUR"}. actions: of a guard, the baseline and the proposal of requests
+            that name neither, as a flag's do.
 
         Returns
         -------

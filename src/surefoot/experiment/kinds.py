@@ -6,7 +6,6 @@ follows from the policy that an experiment was created with, and holds nothing t
 
 import hashlib
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -112,6 +111,8 @@ class Kind(ABC):
 
     def __init__(self, created: Created) -> None:
         self._created = created
+        #: After how many rounds one is settled by what came: a guard takes one of the two, and others only the first.
+        self.closes_after: int | None = created.settings.get("settle_after") or created.settings.get("unit_window")
         self.metrics: tuple[str, ...] = (METRIC,)
         #: How contexts become rows, where the experiment was made by a configuration.
         self.configuration: Configuration | None = None
@@ -189,10 +190,6 @@ class Kind(ABC):
     @abstractmethod
     def examine(self, policy: Any, round_: int, values: Mapping[str, float]) -> None:
         """Raise the alarm where rewards that are learned later contradict what was declared."""
-
-    @abstractmethod
-    def closed_by(self, policy: Any, round_: int) -> tuple[int, ...]:
-        """Rounds whose window of rounds ends with this one."""
 
     def differs(self, request: Any) -> bool:
         """Whether a proposal that the caller makes is another action than the baseline's."""
@@ -311,8 +308,8 @@ class Rows(Kind):
         }  # fmt: skip
         if evidence is not None:
             certificate = events.GateCertificate(
-                guaranteed=number(evidence.guaranteed), required=number(evidence.required), proposal=evidence.action,
-                optimism=number(evidence.optimism),
+                guaranteed=evidence.guaranteed, required=evidence.required, proposal=evidence.action,
+                optimism=evidence.optimism,
             )  # fmt: skip
             light = RowsRound(request=ask.request, certificate=certificate, **common)
             # Bytes, where the core has made the proof: as objects it would take longer than all the rest of a decision.
@@ -427,10 +424,6 @@ class Rows(Kind):
     def examine(self, policy: Policy, round_: int, values: Mapping[str, float]) -> None:
         policy.examine(round_, values[METRIC])
 
-    def closed_by(self, policy: Policy, round_: int) -> tuple[int, ...]:
-        expires = policy.settlement.settle_after
-        return () if expires is None else (round_ - expires,)
-
     def handed(self, record: RowsRound, time: float, rows: Any) -> RowsHanded:
         request = record.request
         assert request.baseline is not None
@@ -498,19 +491,13 @@ class Pair(Kind):
                 f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
                 "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
             )
-        actions, unit = settings["actions"], settings["reward_unit"]
+        actions = settings["actions"]
         if actions is not None and (isinstance(actions, str) or len(actions) != 2):
             raise ConfigError(f"`actions` {PAIR}, but got {actions!r:.80} for a Guard.")
         if settings["confirm_within"] is not None:
             raise ConfigError(
                 "`confirm_within` is for SafeLUCB, but got Guard: a guard compares what was assigned, whatever was "
                 "played, and needs none."
-            )
-        metrics = policy.settings["metrics"]
-        if unit and metrics and ("cost" not in metrics or re.fullmatch("[A-Z]{3}", unit) is None):
-            raise ConfigError(
-                "`reward_unit` must be left out where metrics have names, or be the currency of the metric `cost`, "
-                f"such as 'EUR', but got {unit!r:.80}."
             )
 
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:
@@ -619,12 +606,14 @@ class Pair(Kind):
         if voided is not None:
             action = words.baseline if voided.action is None else voided.action
         bank, share = record.certificate, record.share
+        margin = None
         if bank is None:
             side = "the baseline, as asked," if record.is_held else f"the {record.source}'s side"
             reason = f"Another visit of unit {words.unit!r}: {side}, in its round {record.round}."
         else:
-            is_one = is_same(record.request.baseline, record.request.proposal)
-            reason = explain_share(share, bank.allowed, bank.binds, bank.margin, record.is_held, is_one, record.source)
+            margin = bank.margin
+            is_one = share == 0.0 and not self.differs(record.request)
+            reason = explain_share(share, bank.allowed, bank.binds, margin, record.is_held, is_one, record.source)
         return Answer(
             decision_id=record.decision_id if ask is None else ask.decision_id,
             round=record.round,
@@ -634,7 +623,7 @@ class Pair(Kind):
             probability=share if record.source == "learner" else 1.0 - share,
             share=share,
             unit=words.unit,
-            margin=None if bank is None else bank.margin,
+            margin=margin,
             allowed=None if bank is None else bank.allowed,
             binds=None if bank is None else bank.binds,
             explanation=reason,
@@ -691,14 +680,6 @@ class Pair(Kind):
 
     def examine(self, policy: Guard, round_: int, values: Mapping[str, float]) -> None:
         """Nothing: rewards beyond a guard's bounds were refused."""
-
-    def closed_by(self, policy: Guard, round_: int) -> tuple[int, ...]:
-        expires, window = policy.settlement.settle_after, policy.units.window
-        closed = () if expires is None else (round_ - expires,)
-        # Only units close by their window; a round without one may still await its reward.
-        if window is not None and not policy.settlement.awaits(round_ - window):
-            closed = (*closed, round_ - window)
-        return closed
 
     def lose(self, policy: Guard, rounds: int) -> None:
         policy.lose(rounds)

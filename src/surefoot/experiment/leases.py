@@ -81,6 +81,8 @@ class Leases:
         Where the shards meet.
     error : SurefootError or None
         Why the lease could not be renewed when it was last tried; None if it was.
+    renewal_lock : threading.Lock
+        Held while a lease is renewed; whoever holds it keeps the shard under the lease it has.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Leases:
         self.hub: Any = hub
         self.error: SurefootError | None = None
         self._experiment, self._in_background = experiment, in_background
-        self._renewing, self._sharing = threading.Lock(), threading.RLock()
+        self.renewal_lock, self._sharing = threading.Lock(), threading.RLock()
         self._tried, self._offset = time.monotonic(), clock_offset()
         self.has_left = False
 
@@ -128,7 +130,7 @@ class Leases:
 
     def look_after(self) -> None:
         """Renew the lease if it is time, in a thread of its own where that was asked for."""
-        if not self.is_due or self._renewing.locked():
+        if not self.is_due or self.renewal_lock.locked():
             return
         if self._in_background:
             threading.Thread(target=self.renew_if_due, name="lease", daemon=True).start()
@@ -167,7 +169,7 @@ class Leases:
         AssumptionError
             If the clock of this server is further from the hub's than was declared.
         """
-        if not self._renewing.acquire(blocking=False):
+        if not self.renewal_lock.acquire(blocking=False):
             return False
         try:
             self._tried = time.monotonic()
@@ -182,7 +184,7 @@ class Leases:
             self.error = error
             raise
         finally:
-            self._renewing.release()
+            self.renewal_lock.release()
 
     def leave(self) -> None:
         """Hand in what was done, and take no other lease; the baseline plays from now on.
@@ -196,7 +198,7 @@ class Leases:
         JournalError
             If the hub is away; leave again.
         """
-        with self._renewing:
+        with self.renewal_lock:
             self.hub.prepare(self._chain())
             pending, is_ended = self._look(lambda state: (len(state.policy.pending), state.shard.due is not None))
             if pending:

@@ -415,7 +415,10 @@ class State:
             self.windows.begin(ref, record.round, time)
             return
         self.open_ids[record.round] = ref
-        for closed in self.kind.closed_by(self.policy, record.round):
+        # Of units: a round without one may still await its reward.
+        if self.kind.closes_after is not None and not self.policy.settlement.awaits(
+            closed := record.round - self.kind.closes_after
+        ):
             self.open_ids.pop(closed, None)
             self._look_for_proof(time)
 

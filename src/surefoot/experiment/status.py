@@ -292,7 +292,7 @@ class GuardStatus(Value, frozen=True, eq=True):
     promise : {"mean", "played"}
         What the floor is kept by.
     share : float
-        The probability with which the next proposal would be played, were the baseline not held.
+        The probability with which the next proposal would be played, if the learner were allowed to play.
     allowed : float
         The largest share that is proved to be safe.
     binds : str
@@ -365,8 +365,8 @@ class Status(msgspec.Struct, frozen=True):
     ----------
     name, policy, mode : str
         The experiment, its policy, and who may play.
-    allowed_modes, description, reward_unit : list, str and str
-        What it can go over to, what it is about, and what rewards are counted in, if that was said.
+    allowed_modes, description, reward_unit : list, str, and str or dict
+        What it can go over to, what it is about, and what rewards are counted in, by metric where metrics have names.
     events, head_hash, time : int, str and float
         Number, hash and time of the newest event.
     rounds, learner_rounds, baseline_rounds : int
@@ -480,7 +480,7 @@ class Status(msgspec.Struct, frozen=True):
     surplus_interval: Interval = NOTHING.surplus
     allowed_modes: tuple[ModeName, ...] = ()
     description: str = ""
-    reward_unit: str = ""
+    reward_unit: str | dict[str, str] = ""
 
     def __repr__(self) -> str:
         # Fifty fields would hide the few that matter; `msgspec.structs.asdict` has them all.

@@ -193,7 +193,7 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         options = {option: rest.pop(option) for option in OPTIONS if option in rest}
         guard = make_policy("Guard", rest, advice="Give them in `callback_settings.surefoot`.")
         if "cost" in (guard.settings["metrics"] or {}):
-            options["reward_unit"] = "USD"  # as LiteLLM counts it
+            options["reward_unit"] = {"cost": "USD"}  # as LiteLLM counts it
 
         def open_() -> Experiment:
             with ExitStack() as stack:

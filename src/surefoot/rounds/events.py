@@ -122,7 +122,8 @@ class Created(Record):
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     feature_names:  what the features of a row, or the arms, are called
-    reward_unit:    what rewards are counted in: a plural such as "clicks", or a currency by its code, such as "EUR"
+    reward_unit:    what rewards are counted in: a plural such as "clicks", or a currency by its code, such as "EUR";
+                    by metric where metrics have names
     is_sealed:      what is about people is kept beside the chain
     skew:           where shards share the promise, seconds by which their clocks may differ
     shard:          in the journal of a shard, its name
@@ -147,7 +148,7 @@ class Created(Record):
     by: str = ""
     origin: Forked | None = None
     feature_names: list[str] | None = None
-    reward_unit: str = ""
+    reward_unit: str | dict[str, str] = ""
     is_sealed: bool = False
     skew: float | None = None
     shard: str | None = None
@@ -237,7 +238,7 @@ class GateCertificate(Record):
     @property
     def is_allowed(self) -> bool:
         """Whether the learner might play."""
-        return self.margin >= 0.0
+        return float(self.guaranteed) >= float(self.required)
 
 
 class BankRecord(Record):
@@ -263,7 +264,7 @@ class BankCertificate(Record):
     def margin(self) -> float:
         """What is left in the bank that binds if the round is at its worst."""
         # `carried` was written as all that the bank can pay, so the bound is in it.
-        return min(bank.carried - bank.cost for bank in self.banks)
+        return min([bank.carried - bank.cost for bank in self.banks])
 
     @property
     def is_allowed(self) -> bool:

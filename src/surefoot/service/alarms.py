@@ -54,10 +54,10 @@ def alarms_of(status: Status) -> list[Alarm]:
         text = f"A new promise was started after an alarm: it counts from round {status.promise_round:,} on."
         found.append(Alarm("renewed", "warning", text))
     if status.unconfirmed:
-        rounds, they = f"{status.unconfirmed:,} rounds", "they were played: they count at their"
+        rounds = f"{status.unconfirmed:,} learner rounds are unconfirmed and count at their worst."
         if status.unconfirmed == 1:
-            rounds, they = "one round", "it was played: it counts at its"
-        text = f"Of {rounds} of the learner nobody has said that {they} worst. Do callers confirm, or have some died?"
+            rounds = "One learner round is unconfirmed and counts at its worst."
+        text = f"{rounds} Do callers confirm, or have some died?"
         found.append(Alarm("unconfirmed", "warning", text, "SurefootRoundsUnconfirmed"))
     if status.debt > 0 and status.restarts:
         text = f"The learner restarted after an alarm, with a debt of {status.debt:,.4g} that must be earned back."

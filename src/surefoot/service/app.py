@@ -24,7 +24,6 @@ from litestar.types import Message, Receive, Send
 
 import surefoot
 from surefoot.errors import SurefootError
-from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
 from surefoot.service import page
 from surefoot.service.authorization import KEY, OPEN, LogIns, RequestScope, visit_of
@@ -90,7 +89,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.registry = registry = Registry(settings, clock=clock)
         self.log_ins = LogIns(settings)
-        self.metrics = Metrics(self._statuses, registry.health, registry.heads, registry.waiting, self.log_ins)
+        self.metrics = Metrics(registry.statuses, registry.health, registry.heads, registry.waiting, self.log_ins)
         self.catalogues = Catalogues(registry)
         self.handlers = Handlers(registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
@@ -140,7 +139,8 @@ class Service:
             is_new = decision_id is None and not answer.is_repeat
             await out.whole(201 if is_new else 200, encode(answer), DATA)
         except REFUSALS as error:
-            await out.refuse(_refusal(error))
+            refusal = _refusal(error)
+            await out.refuse(refusal, flags.unreadable(scope["path"], refusal.problem))
         except asyncio.CancelledError:
             if visit.waits_for is None or not visit.waits_for.cancelled():
                 raise
@@ -239,9 +239,6 @@ class Service:
         if not self.settings.log_ids:  # callers' own words are logged only where they are asked for
             fields.pop("decision_id", None)
         self.requests.note(fields)
-
-    def _statuses(self) -> list[Status]:
-        return [status for _, status in self.registry.looked()]
 
 
 def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
@@ -386,9 +383,12 @@ class _Response:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def refuse(self, error: ProblemError) -> None:
-        body = encode(msgspec.structs.replace(error.problem, request_id=self._id[1].decode()))
+    async def refuse(self, error: ProblemError, failure: flags.EvaluationFailure | None = None) -> None:
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        if failure is not None:
+            await self.whole(400, encode(failure), [*headers, *DATA])
+            return
+        body = encode(msgspec.structs.replace(error.problem, request_id=self._id[1].decode()))
         await self.whole(error.problem.status, body, [*headers, (b"content-type", MEDIA_TYPE.encode()), *HEADERS])
 
 

@@ -89,7 +89,7 @@ class Catalogues:
 
     async def arguments(self, opened: OpenExperiment, request: requests.Decide) -> dict[str, Any]:
         """The arguments of `Experiment.decide` for what was sent, with the rows of `actions` or of a catalogue."""
-        arguments, is_configured = request.arguments(), opened.experiment.configuration is not None
+        arguments = request.arguments()
         if not opened.takes_rows:
             return arguments
         actions, digest = arguments.pop("actions", None), arguments.pop("catalogue", None)
@@ -107,13 +107,13 @@ class Catalogues:
             is_large = known.size > MOST_AT_ONCE
             features = await self._registry.run(known.features, context) if is_large else known.features(context)
             arguments["actions"] = known.names
-        elif is_configured and known is None:
+        elif opened.is_configured and known is None:
             features = None
         else:
             raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
         if features is not None:
             arguments["features"] = features
-        if features is not None or not is_configured:  # a configuration makes the rows of the context
+        if features is not None or not opened.is_configured:  # a configuration makes the rows of the context
             arguments.setdefault("baseline", 0)
         return arguments
 

@@ -71,7 +71,7 @@ class Proposal:
             "settings": {"delta": 0.05, "goal": "save", "metrics": {"quality": quality, "cost": cost}},
             "mode": "guarded",
             "actions": [TODAY, self.model],
-            "reward_unit": "USD",
+            "reward_unit": {"cost": "USD"},
             "description": f"{TODAY} answers today, {self.model} is proposed. Quality is a judge's score, at most 1.",
         }
 

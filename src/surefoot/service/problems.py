@@ -40,7 +40,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "not-allowed": (403, "The token's role does not allow this", "Use a token with the role that is named."),
     "wrong-host": (403, "A server without tokens answers loopback names only", "Ask for 127.0.0.1 or localhost."),
     "not-found": (404, "There is nothing at this address", "See /api for the routes."),
-    "unknown-experiment": (404, "There is no such experiment", "GET /v1/experiments lists those there are."),
+    "unknown-experiment": (404, "There is no such experiment", "GET /v1/experiments lists all experiments."),
     "unknown-decision": (404, "There is no such decision", "Use the decision_id of an answer."),
     "unknown-event": (404, "There is no event of that number", "Ask for the head without a number."),
     "unknown-catalogue": (404, "There is no such catalogue", "Register it again: its name is the hash of its content."),
@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
         "The request breaks an assumption of the guarantee",
         "Rescale, or change the declaration.",
     ),
-    "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a number to compute with."),
+    "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a finite number."),
     "too-many-requests": (429, "Too many requests", "Wait as long as `Retry-After` says."),
     "internal": (500, "The server made a mistake", "Look for the request's id in its log."),
     "damaged-experiment": (

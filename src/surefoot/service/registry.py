@@ -25,7 +25,7 @@ from surefoot.policies import Policy
 from surefoot.rounds import Answer
 from surefoot.rounds.answers import EventHead
 from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
-from surefoot.service.head_keeper import HeadKeeper
+from surefoot.service.head_keeper import STOP_SECONDS, HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
@@ -45,11 +45,11 @@ class OpenExperiment:
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.takes_rows = experiment.kind.has_rows
+        self.takes_rows, self.is_configured = experiment.kind.has_rows, experiment.configuration is not None
         self.queue = AsyncExperiment(experiment, executor=executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions(experiment.kind)
         self._most = settings.history_points // 2
-        self._status: Status | None = None
+        self.status: Status | None = None  # the newest that anybody has looked at
         self._names = feature_names(experiment.settings)
         self._erases = 0.0
         self._beliefs, self._believed, self._believing = NO_BELIEFS, (-1, 0.0), threading.Lock()
@@ -76,12 +76,13 @@ class OpenExperiment:
     def look(self) -> Status:
         """The newest status, which is added to the history. May wait for the journal."""
         # The head is one small read; a status goes through the whole state.
-        if self._status is None or self._journal.head(self.name).number != self._status.events:
-            self._status = self.experiment.status()
-        if self._status.events > self.history.events:
+        status = self.status
+        if status is None or self._journal.head(self.name).number != status.events:
+            self.status = status = self.experiment.status()
+        if status.events > self.history.events:
             believed = self._newest_beliefs() if is_kept(self.experiment.settings.settings) else NO_BELIEFS
-            self.history.add(self._status, believed)
-        return self._status
+            self.history.add(status, believed)
+        return status
 
     def replay(self) -> None:
         """Fill the history with the past, once, before anybody looks."""
@@ -135,7 +136,7 @@ class Registry:
         self._journal: Journal | None = None
         self.shards = Shards(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_note_due = asyncio.Event()
+        self._is_note_due, self._is_send_due = asyncio.Event(), asyncio.Event()
 
     @property
     def journal(self) -> Journal:
@@ -162,6 +163,7 @@ class Registry:
             asyncio.create_task(_repeat(self._keep, self.settings.window_seconds)),
             asyncio.create_task(_repeat(self._probe, PROBE_SECONDS)),
             asyncio.create_task(_repeat(self._note, self.settings.head_seconds, self._is_note_due)),
+            asyncio.create_task(_repeat(self.heads.send, self.settings.head_seconds, self._is_send_due)),
         ]
 
     async def stop(self) -> None:
@@ -179,6 +181,7 @@ class Registry:
                 log.warning("snapshot failed", extra={"experiment": opened.name, "error": type(error).__name__})
         if self._journal is not None:
             await self._note()
+            await self.heads.send(STOP_SECONDS)
             await self.run(self._journal.close)
             await self.run(self.shards.close)
         self.executor.shutdown()
@@ -240,15 +243,10 @@ class Registry:
         # `create` holds no lock: the keeper may have found the new experiment and opened it first.
         return self._registry.setdefault(experiment.name, opened)
 
-    def looked(self) -> list[tuple[OpenExperiment, Status]]:
-        """Where the open experiments stand, without those that are damaged. May wait for the journal."""
-        found = list[tuple[OpenExperiment, Status]]()
-        for opened in list(self._registry.values()):
-            try:
-                found.append((opened, opened.look()))
-            except JournalError as error:
-                self.note_damage(opened.name, error)
-        return found
+    def statuses(self) -> list[Status]:
+        """Where the open experiments stood when they were last looked after, without those that are damaged."""
+        known = (opened.status for opened in list(self._registry.values()) if opened.name not in self.health.damaged)
+        return [status for status in known if status is not None]
 
     def note_damage(self, name: str, error: Exception) -> None:
         """Remember why an experiment cannot be read, where that will not pass by itself."""
@@ -272,6 +270,7 @@ class Registry:
 
     async def _note(self) -> None:
         await self.run(self.heads.note, self.journal)
+        self._is_send_due.set()
 
     async def _keep(self) -> None:
         for name in await self.names():

@@ -158,7 +158,8 @@ class CreateExperiment(Wire, kw_only=True):
     from the system.
 
     `feature_names` are what the page calls the features of a row, or the arms; `reward_unit` is what it counts rewards
-    in: a plural such as "clicks", or a currency by its code, such as "EUR".
+    in: a plural such as "clicks", or a currency by its code, such as "EUR"; where metrics have names, a unit for each,
+    such as {"cost": "EUR"}.
 
     With `actions`, the baseline and the proposal, a `Guard` is a flag: requests need not name them.
 
@@ -183,7 +184,7 @@ class CreateExperiment(Wire, kw_only=True):
     ledger: Literal["one", "sharded"] = "one"
     skew: Annotated[float, Meta(ge=0)] = 1.0
     feature_names: list[str] | None = None
-    reward_unit: Text = ""
+    reward_unit: Text | dict[str, Text] = ""
 
 
 class ForkExperiment(Wire, kw_only=True):
@@ -245,9 +246,12 @@ class Void(Wire, kw_only=True):
 
 
 class Correct(Wire, kw_only=True):
-    """Replace a reward that was measured wrongly, as long as nothing was learned from it."""
+    """Replace a reward that was measured wrongly, as long as nothing was learned from it.
 
-    value: float
+    Of a guard with several metrics `value` may name only those that were wrong.
+    """
+
+    value: RewardValue
     reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
 
 

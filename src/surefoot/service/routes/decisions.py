@@ -44,7 +44,7 @@ class Handlers:
         ask = await self._read(opened, read_body(READ_DECIDE, body))
         # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
         del body
-        visit.waits_for = opened.queue.submit([ask])
+        visit.waits_for = opened.queue.decisions.put([ask])
         (result,) = await visit.waits_for
         if isinstance(result, SurefootError):
             raise result
@@ -57,7 +57,7 @@ class Handlers:
         self._refuse_batch(batch)
         read = [await self._read_or_error(opened, entry) for entry in batch]
         asks = [entry for entry in read if isinstance(entry, Ask)]
-        visit.waits_for = opened.queue.submit(asks)
+        visit.waits_for = opened.queue.decisions.put(asks)
         answers = iter(await visit.waits_for)
         results = [next(answers) if isinstance(entry, Ask) else entry for entry in read]
         visit.notes.update(experiment=name, decisions=len(results))
