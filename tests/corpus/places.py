@@ -25,7 +25,7 @@ from surefoot.policies.by_name import make_policy
 from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.events import edge_chain
 from surefoot.service import edges
-from surefoot.service.responses import DecisionRead
+from surefoot.service.responses import ProvedDecision
 from surefoot.service.settings import Settings
 from tests.service.servers import running
 from tests.sharing.edges import new_keys, options_of
@@ -274,7 +274,7 @@ class Requests:
         return int(self.ask("erasures", {"decision_ids": decision_ids, "reason": reason})["erased"])
 
     def find(self, decision_id: str) -> Answer:
-        read: DecisionRead = self.ask(f"decisions/{decision_id}", None, DecisionRead, "GET")
+        read: ProvedDecision = self.ask(f"decisions/{decision_id}", None, ProvedDecision, "GET")
         return read.answer
 
     def status(self) -> Any:

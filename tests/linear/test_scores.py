@@ -197,6 +197,7 @@ def test_a_round_with_a_row_that_breaks_the_bound_is_not_decided() -> None:
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
     assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE) is None
     assert core.decide_given(rows, False, 1, 0.0, 0.0, math.inf, native.FREE) is None
+    assert core.propose(np.array([[1.0, 0.0], [math.nan, 1.0]]), core.radius) is None
     assert core.ledger.learner_rounds == 0
 
 

@@ -17,7 +17,7 @@ from surefoot.core.native import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings
 from surefoot.policies.coin import draw_coin, read_seed
 from surefoot.policies.decision import GuardDecision, Source, round_of
-from surefoot.policies.policy import Policy, Round, shaped
+from surefoot.policies.policy import Policy, Round, arguments, shaped
 from surefoot.policies.settlement import INCOME, Settlement
 from surefoot.policies.units import OpenUnit, Units
 from surefoot.safety.bank import check_bank
@@ -121,6 +121,7 @@ class Guard(Policy):
         unit_window: int | None = None,
         predict: bool = True,
     ) -> None:
+        settings = arguments(locals())
         self._metrics = guard_settings.read_metrics(
             alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics
         )
@@ -134,20 +135,17 @@ class Guard(Policy):
         guard_settings.check_word("ramp", ramp, RAMPS)
         guard_settings.check_word("goal", goal, GOALS)
         guard_settings.check_word("predict", predict, (True, False))
-        self._seed = seed = read_seed(seed)
+        self._seed = read_seed(seed)
         #: What draws the coin of a round, where an experiment accounts for it; without, the system does.
         self.coins: Callable[[int], float] | None = None
         guard_settings.check_units(self._metrics, unit_window, settle_after)
         self.units = Units(guard_settings.read_window("unit_window", unit_window), len(self._metrics))
-        settings = {
-            "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
-            "baseline_ceiling": baseline_ceiling, "promise": promise,
-            "ramp": ramp, "goal": goal, "cap": cap,
-            "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve,
+        settings |= {
+            "reward_bounds": [float(one) for one in reward_bounds],
+            "schedule": self._steps,
             "metrics": None if metrics is None else {name: one.plain() for name, one in self._metrics.items()},
-            "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,
-            "predict": predict,
-        }  # fmt: skip
+            "seed": self._seed,
+        }
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
         super().__init__(settings, Settlement(guard_settings.read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)

@@ -4,7 +4,6 @@ A subclass names its rule in the core (`core/registry.hpp`) and the proof that g
 which holds out rounds for the baseline and tests whether the world has changed; without one nothing of it runs.
 """
 
-import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -35,7 +34,6 @@ from surefoot.safety.proof import Proof
 
 # What is known of a baseline's mean reward: itself, where the policy needs it, and the least and the most it can be.
 Known: TypeAlias = tuple[float, float, float]
-CORE_SETTINGS = frozenset(inspect.signature(linear_settings).parameters)
 UNKNOWN: Known = (0.0, 0.0, math.inf)
 LIST_SHARE = 8  # a short list holds at most this part of the actions (`core/short_list.hpp`)
 # Rows of saved scores: means, squares, one without meaning, and the short list behind its length and three bounds. One
@@ -61,7 +59,7 @@ class LinearPolicy(Policy):
             settings = {name: one for name, one in settings.items() if name not in unused}
         super().__init__(settings)
         self.dim = count("dim", settings["dim"], hint="dim is the number of features of one action.")
-        core_settings = linear_settings(**{name: one for name, one in settings.items() if name in CORE_SETTINGS})
+        core_settings = linear_settings(settings)
         core_settings.watchful = True
         self._core = sized(self._rule, self.dim)(self.dim, core_settings)
         self._settings = self._core.settings

@@ -288,12 +288,16 @@ void bind_linear_policy(nb::module_& module) {
                                   {rows.shape(0)}));
       },
       "Means and squares of rows that are new.");
-  type.def("propose", [](B& b, const MatrixIn& rows, double beta) {
-    auto& state = b.state();
-    const Proposal found =
-        state.fresh.propose(state.settings, state.scoring(), some_rows_of<D>(rows, state.dim()), beta, Solo{});
-    return std::pair(found.action, found.upper);
-  });
+  type.def(
+      "propose",
+      [](B& b, const MatrixIn& rows, double beta) -> std::optional<std::pair<int, double>> {
+        auto& state = b.state();
+        const Proposal best =
+            state.fresh.propose(state.settings, state.scoring(), some_rows_of<D>(rows, state.dim()), beta, Solo{});
+        if (best.action < 0) return std::nullopt;
+        return std::pair(best.action, best.upper);
+      },
+      "The row with the largest UCB, and that; None where a row is not finite.");
   type.def(
       "pose",
       [](B& b, const VectorIn& proposal, const VectorIn& displaced) {

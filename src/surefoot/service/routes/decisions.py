@@ -55,7 +55,7 @@ class Handlers:
         opened = await self._registry.find(name)
         batch = read_body(READ_BATCH, body).decisions
         self._refuse_batch(batch, visit)
-        read, numbers = list[Ask | SurefootError | Problem](), 0
+        read, numbers = list[Ask | SurefootError | ProblemDetails](), 0
         for entry in batch:
             read.append(await self._read_or_error(opened, entry))
             numbers += _made_numbers(entry, read[-1])

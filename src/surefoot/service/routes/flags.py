@@ -19,7 +19,7 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from surefoot.errors import InputError, JournalNotFoundError
 from surefoot.rounds import Answer
 from surefoot.service.authorization import RequestScope, visit_of
-from surefoot.service.problems import Problem, ProblemError
+from surefoot.service.problems import ProblemDetails, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.requests import body_of
 from surefoot.service.routes.decisions import ROLE, Handlers
@@ -194,7 +194,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 NO_KEY = "`targetingKey` must be in the context: a text that names whom the rewards belong to."
 
 
-def unreadable(path: str, problem: Problem) -> EvaluationFailure | None:
+def unreadable(path: str, problem: ProblemDetails) -> EvaluationFailure | None:
     """What OpenFeature's SDKs are answered where a body is refused before it is read: too large, or no JSON."""
     if problem.status not in (413, 415) or not path.startswith(PATH):
         return None
