@@ -46,10 +46,11 @@ class GuardChecks(Checks[OpenPair]):
         else:
             super().take(event, record, mode)
 
-    def lose(self, rounds: int) -> None:
-        """Every bank pays for rounds that are lost, at their worst."""
+    def restored(self, lost: int) -> None:
+        """Every bank pays for rounds that are lost, at their worst, and their coins may have been seen."""
+        self._committed.restored()
         for bank in self._banks:
-            bank.lose(float(rounds), self._declared.most)
+            bank.lose(float(lost), self._declared.most)
 
     def _judge(self, event: Event, record: events.Round, mode: str) -> None:
         assert isinstance(record, events.PairRound)
@@ -66,7 +67,7 @@ class GuardChecks(Checks[OpenPair]):
         self._check_number(record, problems)
         teaches = differ(record.request.baseline, record.request.proposal)
         self._check_unit(record, problems)
-        self._check_share(record, teaches, problems)
+        self._check_share(event, record, teaches, problems)
         self._check_coin(event, record, problems)
         if record.certificate is None:
             problems.add("certificate", "a round must have a certificate")
@@ -140,9 +141,12 @@ class GuardChecks(Checks[OpenPair]):
     def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         return ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
 
-    def _check_share(self, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
-        """The share is what the past says, and every bank can pay for it."""
+    def _check_share(self, event: Event, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
+        """The share is what the past says, none where a block of coins had to begin, and every bank can pay for it."""
         expected = self._expected_share(record, teaches)
+        if expected > 0.0 and record.share == 0.0 and self._committed.begins_after(event, record):
+            self.tally.coins_missing += 1
+            expected = 0.0
         # A share of nothing but rounding, left of an exhausted bank, is the same as none.
         if not abs(record.share - expected) <= WRITTEN * expected + NO_SHARE:
             problems.add("share", f"the banks and the ramp give a share of {expected!r}, but it was {record.share!r}")

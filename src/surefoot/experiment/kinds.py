@@ -9,6 +9,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -556,12 +557,12 @@ class Pair(Kind):
 
     def decide(self, turn: "Turn", ask: Ask, request: PairRequest, *, hold: bool) -> GuardDecision:
         guard: Guard = turn.state.policy
-        guard.coins = turn.coins.source(turn)
         turn.forecast = self._forecast(turn, ask, hold) if ask.forecast is msgspec.UNSET else ask.forecast
         prediction = request.prediction if turn.forecast is None else turn.forecast
         return guard.decide(
-            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold
-        )
+            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold,
+            coin=None if self._has_seed else partial(turn.coins.draw, turn),
+        )  # fmt: skip
 
     def _forecast(self, turn: "Turn", ask: Ask, hold: bool) -> dict[str, float] | None:
         """What is predicted of the baseline's rewards where nobody else did, and something is at stake."""

@@ -5,7 +5,7 @@ another event. Those of a linear policy steer what a shard proposes, never its p
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -445,12 +445,13 @@ class LeasedGuard(Guard):
         unit: str | None = None,
         prediction: float | Mapping[str, float] | None = None,
         hold: bool = False,
+        coin: Callable[[int], float] | None = None,
     ) -> GuardDecision:
         """Draw the coin, as `Guard.decide`; without a lease the baseline plays.
 
         Parameters
         ----------
-        baseline, proposal, unit, prediction, hold
+        baseline, proposal, unit, prediction, hold, coin
             As in `Guard.decide`.
 
         Returns
@@ -459,7 +460,9 @@ class LeasedGuard(Guard):
             The action, its propensity and the certificate.
         """
         is_held = hold or not self._is_leased
-        return super().decide(baseline=baseline, proposal=proposal, unit=unit, prediction=prediction, hold=is_held)
+        return super().decide(
+            baseline=baseline, proposal=proposal, unit=unit, prediction=prediction, hold=is_held, coin=coin
+        )
 
     def observe(self, decision: Round, reward: Any) -> None:
         """Take the reward of a decision, as `Guard.observe`; it is handed in.
