@@ -12,13 +12,15 @@ or not.
 
 Fairness is tested by bets that nobody wins against fair coins, on many ways of cheating at once. Each bet multiplies
 its wealth by a factor whose mean is 1 if the coin is uniform given all that came before: on the side
-(exp(r w U)/(1 - p + p exp(r w)), with w = 1, or w the sign of the newest reward beside their mean), and on the draw
-itself (1 + r f(draw), f a cosine, or the product of this draw's cosine and the last one's). Their average is a
+(exp(r w U)/(1 - p + p exp(r w)), with w = 1, or w the sign of the newest reward beside their mean, or of each metric
+that of the round's prediction beside the mean of those before), and on the draw itself (1 + r f(draw), f a cosine, or
+the product of this draw's cosine and the last one's). Their average is a
 martingale, so with fair coins it ever reaches 1/LEVEL with probability LEVEL at most (Ville), however long one looks.
 """
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -170,12 +172,14 @@ def _from_hex(digits: str) -> bytes:
 
 
 class CoinFairness:
-    """The wealth of every bet so far."""
+    """The wealth of every bet so far, on coins of a guard with so many metrics."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: int = 1) -> None:
         self.coins, self.learner, self.expected = 0, 0, 0.0
         self.most = -math.inf  # the largest evidence so far, as the logarithm of the average wealth
-        self._sides, self._draws = np.zeros((2, SIDE_RATES.size)), np.zeros((WAVES.size + 1, DRAW_RATES.size))
+        self._sides = np.zeros((2 + metrics, SIDE_RATES.size))
+        self._draws = np.zeros((WAVES.size + 1, DRAW_RATES.size))
+        self._predictions = [(0, 0.0)] * metrics  # how many there were, and their mean
         self._last_wave, self._luck = 0.0, 0.0
         self._rewards, self._mean = 0, 0.0
 
@@ -185,12 +189,24 @@ class CoinFairness:
         self._luck = float(np.sign(reward - self._mean)) if self._rewards > 1 else 0.0
         self._mean += (reward - self._mean) / self._rewards
 
-    def toss(self, share: float, draw: float, is_learner: bool) -> bool:
-        """Take a coin in; true where it is the first that fair ones would not have led to."""
+    def _hints(self, predictions: Sequence[float | None]) -> list[float]:
+        """The sign of each prediction beside the mean of those before it; 0 where there is none."""
+        hints = [0.0] * len(self._predictions)
+        for i, prediction in enumerate(predictions):
+            if prediction is not None:
+                count, mean = self._predictions[i]
+                hints[i] = float(np.sign(prediction - mean)) if count else 0.0
+                self._predictions[i] = count + 1, mean + (prediction - mean) / (count + 1)
+        return hints
+
+    def toss(self, share: float, draw: float, is_learner: bool, predictions: Sequence[float | None] = ()) -> bool:
+        """Take a coin in, and what was predicted before it of each metric; true where it is the first that fair ones
+        would not have led to.
+        """
         self.coins += 1
         self.learner += is_learner
         self.expected += share
-        stakes = np.outer((1.0, self._luck), SIDE_RATES)
+        stakes = np.outer((1.0, self._luck, *self._hints(predictions)), SIDE_RATES)
         self._sides += stakes * is_learner - np.log1p(share * np.expm1(stakes))
         waves = np.cos(WAVES * draw)
         self._draws += np.log1p(np.outer(np.append(waves, waves[0] * self._last_wave), DRAW_RATES))

@@ -36,7 +36,7 @@ class GuardChecks(Checks[OpenPair]):
         self._declared: GuardDeclarations = read_guard(created.settings)
         super().__init__(created, findings, tally, unit_window=self._declared.unit_window)
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
-        self.coins: CoinFairness = CoinFairness()
+        self.coins: CoinFairness = CoinFairness(len(self._banks))
         self._committed = CommittedCoins(findings, tally)
 
     def take(self, event: Event, record: Record, mode: str) -> None:
@@ -67,6 +67,7 @@ class GuardChecks(Checks[OpenPair]):
         self._check_number(record, problems)
         teaches = differ(record.request.baseline, record.request.proposal)
         self._check_unit(record, problems)
+        self._check_forecast(record, teaches, problems)
         self._check_share(event, record, teaches, problems)
         self._check_coin(event, record, problems)
         if record.certificate is None:
@@ -79,9 +80,10 @@ class GuardChecks(Checks[OpenPair]):
 
     def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:
         is_learner, request = record.source == "learner", record.request
-        if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
+        predictions = [predicted(record.prediction, bank, self._declared) for bank in self._banks]
+        if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner, predictions):
             self.findings.add(event.number, "coins", unfair(self.coins))
-        booked = [bank.plan(record.share, predicted(record.prediction, bank, self._declared)) for bank in self._banks]
+        booked = [bank.plan(record.share, one) for bank, one in zip(self._banks, predictions, strict=True)]
         for bank in self._banks:
             bank.charge(record.share, is_learner)
         entry = OpenPair(
@@ -179,6 +181,16 @@ class GuardChecks(Checks[OpenPair]):
             problems.add("unit", "no window was declared for units")
         elif unit is not None and unit in self.units:
             problems.add("unit", f"unit {unit!r} is open, but its coin was drawn again")
+
+    def _check_forecast(self, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
+        """The experiment predicts by itself only where the guard lets it, the caller did not, and a coin may fall."""
+        request, forecast = record.request, record.forecast
+        if forecast is None:
+            return
+        is_known = request.context is not None or self.created.is_sealed
+        is_free = teaches and not record.is_held and request.prediction is None and is_known
+        if not (is_free and forecast.keys() <= self._declared.forecast):
+            problems.add("forecast", f"nothing may be predicted of this round, but {forecast!r:.80} is recorded")
 
     def _check_visit(self, visit: events.PairRound, problems: RoundProblems) -> None:
         """A unit keeps its round and its side; where the baseline was to be held, that was played."""
