@@ -238,9 +238,10 @@ class DeclaredMetric:
 
 @dataclass(frozen=True, slots=True)
 class GuardDeclarations:
-    """The settings of a guard as far as the audit needs them."""
+    """The settings of a guard as far as the audit needs them; `forecast` are the metrics that it may predict itself."""
 
     metrics: tuple[DeclaredMetric, ...]
+    forecast: frozenset[str]
     most: float
     steps: tuple[float, ...] | None
     ramp: str
@@ -256,7 +257,10 @@ def read_guard(settings: Mapping[str, Any]) -> GuardDeclarations:
     is_played = settings.get("promise", "mean") == "played"
     spent = float(settings["delta"]) / len(plain) / (2.0 if is_played else 1.0)
     schedule = settings.get("schedule")
+    predicts = settings.get("predict", True) and settings.get("unit_window") is None
+    uncapped = (name for name, one in plain.items() if one.get("baseline_ceiling") is None)
     return GuardDeclarations(
+        forecast=frozenset(uncapped if predicts else ()),
         metrics=tuple(_metric(name, one, math.log(len(RATES) / spent), is_played) for name, one in plain.items()),
         most=min(float(settings.get("cap", 1.0)), 1.0 - float(settings.get("min_holdout", 0.02))),
         steps=None if schedule is None else tuple(map(float, schedule)),

@@ -147,7 +147,7 @@ class Report:
             "are_fair": self.findings.counts["coins"] == 0,
             "blocks": self.tally.coin_blocks,
             "blocks_at_once": self.tally.coin_blocks_at_once,
-            "blocks_late": self.tally.coin_blocks_late,
+            "missing": self.tally.coins_missing,
             "recomputed": self.tally.coins_recomputed,
             "not_revealed": self.tally.coins_hidden.total(),
         }
@@ -231,10 +231,10 @@ def guard_rows(coins: CoinFairness, tally: AuditCounts) -> Iterator[tuple[str, s
     yield "  they fall", f"{verdict} (a test that fair coins fail with a chance of {LEVEL:g} at most, at any time)"
     if tally.coin_blocks:
         yield "  computed again from their secrets", f"{tally.coins_recomputed:,}"
-        at_once = f"{tally.coin_blocks_at_once:,} in use at once at most, one for each process that decides"
+        at_once = f"{tally.coin_blocks_at_once:,} for one coin at most; more than folders of secrets need a reason"
         yield "  blocks that secrets were committed to for", f"{tally.coin_blocks:,}, {at_once}"
-        late = "more than processes have begun to decide need a reason"
-        yield "  committed to with their first coin, and not before", f"{tally.coin_blocks_late:,}; {late}"
+        missing = "more than processes without their secrets and restores need a reason"
+        yield "  rounds without a coin, where a block had to begin", f"{tally.coins_missing:,}; {missing}"
         hidden = tally.coins_hidden
         where = f", of the blocks that begin with event {listed(sorted(hidden))}" if hidden else ""
         yield "coins not yet revealed", f"{hidden.total():,}{where}"

@@ -821,7 +821,7 @@ class SharedBank(SharedChain):
         self._declared: GuardDeclarations = read_guard(created.settings)
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
         self._entered = 0
-        self.coins = CoinFairness()
+        self.coins = CoinFairness(len(self._banks))
         self._commitments: dict[str, tuple[str, int]] = {}  # to secrets of coins: whose they are, and their block
         self._blocks: dict[tuple[str, int], str] = {}  # the same by whose they are
 
@@ -879,8 +879,10 @@ class SharedBank(SharedChain):
             is_learner = round_.draw is not None and round_.draw < round_.share
             if not (0.0 <= round_.share <= self._declared.most and is_coin and is_learner == round_.is_learner):
                 problems.add("draw", f"round {round_.number} cannot have been played by a coin of {round_.draw!r}")
-            elif round_.draw is not None and self.coins.toss(round_.share, round_.draw, round_.is_learner):
-                problems.add("coins", unfair(self.coins))
+            elif round_.draw is not None:
+                predictions = [predicted(round_.prediction, bank, self._declared) for bank in self._banks]
+                if self.coins.toss(round_.share, round_.draw, round_.is_learner, predictions):
+                    problems.add("coins", unfair(self.coins))
         self.tally.proofs += len(hand_in.rounds)
         self.tally.pieces += len(hand_in.rounds) * len(self._banks)
         for bank, amount in zip(self._banks, shard.amounts or [0.0] * len(self._banks), strict=True):

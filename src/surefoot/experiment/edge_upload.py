@@ -165,25 +165,21 @@ class _RevealedCoins:
         self._chain, self._state, self.block = chain, state, 0
         self._begun: dict[str, tuple[int, bytes]] = {}  # by commitment, the event that began a block, and its secret
 
-    def source(self, turn: Turn) -> Callable[[int], float]:
-        """What draws the coin of a decision; its block's event must stand in the chain already."""
-
-        def draw(round_: int) -> float:
-            shard = self._state.shard
-            lease = None if shard is None else shard.lease
-            at = round_ // BLOCK - (0 if lease is None else lease.block)
-            if lease is None or lease.coins is None or not 0 <= at < len(lease.coins):
-                return float("nan")
-            if lease.coins[at] not in self._begun:
-                for event in turn.transaction.newest_of(events.COINS, 2):
-                    if decode(event, events.CoinBlock).commitment == lease.coins[at]:
-                        self._begun[lease.coins[at]] = event.number, self._chain.secret(round_ // BLOCK)
-            if lease.coins[at] not in self._begun:
-                raise InputError(f"the block of round {round_} has not begun")
-            self.block, secret = self._begun[lease.coins[at]]
-            return coin_of(secret, round_)
-
-        return draw
+    def draw(self, turn: Turn, round_: int) -> float:
+        """The coin of a decision; its block's event must stand in the chain already."""
+        shard = self._state.shard
+        lease = None if shard is None else shard.lease
+        at = round_ // BLOCK - (0 if lease is None else lease.block)
+        if lease is None or lease.coins is None or not 0 <= at < len(lease.coins):
+            return float("nan")
+        if lease.coins[at] not in self._begun:
+            for event in turn.transaction.newest_of(events.COINS, 2):
+                if decode(event, events.CoinBlock).commitment == lease.coins[at]:
+                    self._begun[lease.coins[at]] = event.number, self._chain.secret(round_ // BLOCK)
+        if lease.coins[at] not in self._begun:
+            raise InputError(f"the block of round {round_} has not begun")
+        self.block, secret = self._begun[lease.coins[at]]
+        return coin_of(secret, round_)
 
 
 def _round(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -213,7 +209,8 @@ def _catalogue(chain: RepeatedChain, turn: Turn, event: Event) -> None:
 def _coins(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     record, shard = decode(event, events.CoinBlock), turn.state.shard
     lease = None if shard is None else shard.lease
-    if lease is None or record.commitment not in (lease.coins or ()):
+    served = {} if lease is None else {one: BLOCK * at for at, one in enumerate(lease.coins or (), lease.block)}
+    if record.commitment is None or served.get(record.commitment) != record.first:
         raise InputError("a block of coins must be of the lease")
     for number, secret in record.revealed:
         began = next(turn.transaction.read(max(0, number - 1), limit=1), None)

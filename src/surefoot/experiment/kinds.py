@@ -8,6 +8,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -48,6 +49,7 @@ from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, Guard, GuardDecision, Policy
 from surefoot.policies.arm_policy import ArmPolicy
+from surefoot.policies.baseline_forecast import predicted_metrics
 from surefoot.policies.by_name import policy_class
 from surefoot.policies.guard_settings import is_same
 from surefoot.policies.linear_certificate import certify
@@ -609,20 +611,24 @@ class Pair(Kind):
 
     def decide(self, turn: "Turn", ask: Ask, request: PairRequest, *, hold: bool) -> GuardDecision:
         guard: Guard = turn.state.policy
-        guard.coins = turn.coins.source(turn)
-        turn.forecast = self._forecast(turn, ask, hold) if ask.forecast is msgspec.UNSET else ask.forecast
+        turn.forecast = self._forecast(turn, ask, hold)
         prediction = request.prediction if turn.forecast is None else turn.forecast
         return guard.decide(
-            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold
-        )
+            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold,
+            coin=None if self._has_seed else partial(turn.coins.draw, turn),
+        )  # fmt: skip
 
     def _forecast(self, turn: "Turn", ask: Ask, hold: bool) -> dict[str, float] | None:
         """What is predicted of the baseline's rewards where nobody else did, and something is at stake."""
         request: PairRequest = ask.request
         is_idle = hold or request.context is None or request.prediction is not None
-        if is_idle or is_same(request.baseline, request.proposal):
-            return None
-        return turn.state.forecast(turn.transaction).predict(request.context)
+        is_idle = is_idle or is_same(request.baseline, request.proposal)
+        if ask.forecast is msgspec.UNSET:
+            return None if is_idle else turn.state.forecast(turn.transaction).predict(request.context)
+        recorded = ask.forecast
+        if recorded is not None and (is_idle or not recorded.keys() <= {*predicted_metrics(turn.state.policy)}):
+            raise InputError(f"nothing may be predicted of this round, but {recorded!r:.80} is recorded")
+        return recorded
 
     def write(
         self, turn: "Turn", decision: GuardDecision, ask: Ask, request: PairRequest, reference: str, *, hold: bool

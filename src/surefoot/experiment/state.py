@@ -342,6 +342,7 @@ class State:
         self.counts = Counts()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
         self.answer: events.Acknowledged | None = None  # to the alarm that was answered last
+        self.restored = 0  # the event that says the chain was restored from a copy, the newest
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
         self._forecast: BaselineForecast | None = None
@@ -569,10 +570,11 @@ class State:
             self.unconfirmed.clear()
             self.counts.restarted(self.policy.rounds, record.response, earned, baseline)
 
-    def went_over(self, record: Mode) -> None:
-        """Go over to a mode; of a chain that was restored, pay for what is lost."""
+    def went_over(self, record: Mode, number: int) -> None:
+        """Go over to a mode by an event; of a chain that was restored, pay for what is lost."""
         self.mode = record.mode
-        if record.lost:
+        if record.lost is not None:
+            self.restored = number
             self.kind.lose(self.policy, record.lost)
         if self.shard is not None:
             self.shard.went_over(record)
@@ -713,7 +715,7 @@ APPLY: dict[str, Callable[[State, Any, Event, View], None]] = {
     events.CORRECTED: _corrected,
     events.CONFIRMED: lambda state, record, event, view: state.unconfirmed.confirm(record.decision_ids),
     events.OVERDUE: lambda state, record, event, view: state.unconfirmed.charge(record.decisions),
-    events.MODE: lambda state, record, event, view: state.went_over(record),
+    events.MODE: lambda state, record, event, view: state.went_over(record, event.number),
     events.ACKNOWLEDGED: lambda state, record, event, view: state.acknowledged(record),
     events.ERASED: lambda state, record, event, view: state.forget_contexts(),  # else a state knows references alone
     events.SNAPSHOT: lambda state, record, event, view: state.snapshotted(record, event.number),

@@ -136,8 +136,6 @@ class Guard(Policy):
         guard_settings.check_word("goal", goal, GOALS)
         guard_settings.check_word("predict", predict, (True, False))
         self._seed = read_seed(seed)
-        #: What draws the coin of a round, where an experiment accounts for it; without, the system does.
-        self.coins: Callable[[int], float] | None = None
         guard_settings.check_units(self._metrics, unit_window, settle_after)
         self.units = Units(guard_settings.read_window("unit_window", unit_window), len(self._metrics))
         settings |= {
@@ -204,6 +202,7 @@ class Guard(Policy):
         unit: str | None = None,
         prediction: float | Mapping[str, float] | None = None,
         hold: bool = False,
+        coin: Callable[[int], float] | None = None,
     ) -> GuardDecision:
         """Draw the coin, and say which of the two actions to play.
 
@@ -220,6 +219,9 @@ class Guard(Policy):
             What the baseline's reward will be in this round, from a model of your own; for several metrics by name.
         hold : bool
             Play the baseline whatever is allowed.
+        coin : callable, optional
+            Draws the coin of a round by its number, where somebody accounts for it: uniform in [0, 1), or nan where the
+            round has none and the baseline plays. By default the seed or the system does.
 
         Returns
         -------
@@ -237,9 +239,12 @@ class Guard(Policy):
         predicted = None if prediction is None else guard_settings.read_prediction(prediction, self._metrics)
         teaches = not guard_settings.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
-        draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
-        if math.isnan(draw):
-            share = 0.0
+        draw = math.nan
+        if share > 0.0:
+            round_ = self._rounds + 1
+            draw = draw_coin(self._seed, round_) if coin is None else coin(round_)
+            if math.isnan(draw):
+                share = 0.0
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
     def recall(  # type: ignore[override]
@@ -376,10 +381,6 @@ class Guard(Policy):
             parts.pop(round_, None)
         else:
             parts[round_] = came
-
-    def _draw(self, round_: int) -> float:
-        """The coin of a round; nan where none can be drawn."""
-        return draw_coin(self._seed, round_) if self.coins is None or self._seed is not None else self.coins(round_)
 
     def _share(self) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""

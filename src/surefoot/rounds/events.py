@@ -50,11 +50,12 @@ in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more
 (what came counts), or once `settle_after` more rounds were decided. A metric without a reward counts as its default
 where one was declared, and at its worst otherwise; of a round that was abandoned, always at its worst.
 
-A guard's coins come in blocks, of at most `BLOCK` rounds each. Before the first of them is drawn, and but for a
-process's first block some rounds earlier, the chain holds the SHA-256 of a secret; the secret itself once the block is
-over. The coin of a round, which names its block's event, is `surefoot.policies.coin.coin_of` the secret and the number
-of the round. At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999, 1000 to 1999,
-and so on, whichever lease they are decided under.
+A guard's coins come in blocks, each for `BLOCK` rounds from one that comes after the next (of event 2: after the
+creation). Before them the chain holds the SHA-256 of a secret; the secret itself once the block is over. The coin of a
+round, which names its block's event, is `surefoot.policies.coin.coin_of` the secret and the number of the round. The
+round with which a block had to begin has none, and its proposal no share. After a restore (a `Mode` with `lost`) no
+block from before serves. At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999,
+1000 to 1999, and so on, whichever lease they are decided under.
 In a sealed experiment a decision's id is its event's number and the commitment to its private text, which is kept
 beside the chain; every event calls it by that, and its own has no key (`surefoot.experiment.sealing`).
 
@@ -364,10 +365,12 @@ class PairRound(Round, kw_only=True, tag="pair"):
 class CoinBlock(Record):
     """A block of a guard's coins begins; `commitment` is the SHA-256 of the secret that they follow from.
 
+    first:    the first of the `BLOCK` rounds that it serves
     revealed: blocks that are over: the number of the event that began each, and its secret in hexadecimal digits
     """
 
     commitment: str | None = None
+    first: int = 0
     revealed: list[tuple[int, str]] = msgspec.field(default_factory=list)
 
 
@@ -446,15 +449,15 @@ class Mode(Record):
     """The experiment's mode from now on, why it was changed, and by whom.
 
     shared: in the chain of a shard, the number of the event where the shards meet that says so; 0 while that is to come
-    lost:   of a chain that was restored from an older copy, how many events are known to be lost; a guard's banks pay
-            for as many rounds at their worst
+    lost:   of a chain that was restored from a copy, how many events are known to be lost; a guard's banks pay for as
+            many rounds at their worst
     """
 
     mode: ModeName
     reason: str = ""
     by: str = ""
     shared: int | None = None
-    lost: Annotated[int, msgspec.Meta(ge=0)] = 0
+    lost: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class Acknowledged(Record):
