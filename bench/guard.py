@@ -261,9 +261,8 @@ def curves(file: Path) -> None:
     for learner, baseline in ((0.4, 0.3), (0.3, 0.3), (0.24, 0.3)):
         means = learner, baseline
         drawn = dict[str, Vector]()
-        for name, goal in (
-            (("guard", "earn"), ("guard, to save", "save")) if learner < baseline else (("guard", "earn"),)
-        ):
+        goals = {"guard": "earn"} | ({"guard that saves": "save"} if learner < baseline else {})
+        for name, goal in goals.items():
             guard = surefoot.Guard(alpha=0.1, delta=DELTA, goal=goal)  # type: ignore[arg-type]
             drawn[name] = simulate_guard(
                 guard,

@@ -190,7 +190,7 @@ def guard_limit() -> Figure:
     with (FOLDER / "guard_limit.csv").open() as file:
         rows = list(csv.DictReader(file))
     colours = {
-        "limit": DARK_GREY, "limit of its bets": RED, "guard": GREEN, "guard, to save": ORANGE, "canary": PURPLE,
+        "limit": DARK_GREY, "limit of its bets": RED, "guard": GREEN, "guard that saves": ORANGE, "canary": PURPLE,
         "reactive": BLUE,
     }  # fmt: skip
     figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.6), sharex=True)
@@ -209,7 +209,7 @@ def guard_limit() -> Figure:
             ax.set_ylabel("earned, of the baseline's")
             ax.yaxis.set_major_formatter("{x:.0%}")
     named = dict(pair for ax in axes for pair in zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    figure.legend(named.values(), named, loc="upper center", ncols=6, bbox_to_anchor=(0.5, 1.08))
+    figure.legend(named.values(), named, loc="upper center", ncols=4, bbox_to_anchor=(0.5, 1.16))
     figure.tight_layout()
     return figure
 
