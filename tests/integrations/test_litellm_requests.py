@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,27 @@ def test_a_retry_is_not_cached_as_the_answer_of_the_model_that_failed(
     record = {one.decision_id: one.action.removeprefix("openai/") for one in rounds(tmp_path)}
     assert set(answers.values()) == {"big", "small"}
     assert answers.items() <= record.items()
+
+
+def test_a_caller_cannot_pass_for_a_retry_of_anothers_request(
+    tmp_path: Path, big: ModelServer, small: ModelServer
+) -> None:
+    metrics = {"cost": {"kind": "ceiling", "low": 0, "high": 1, "alpha": 0.1, "reserve": 1}}
+    settings = {"journal": "chat.journal", "mode": "guarded", "delta": 0.05, "metrics": metrics}
+    with proxy(tmp_path, configuration(big.url, small.url, settings)) as chat, ThreadPoolExecutor(1) as victim:
+        big.may_finish.clear()
+        small.may_finish.clear()
+        asking = victim.submit(chat.ask, metadata={"decision_id": "victim"})
+        wait_until(lambda: big.requests + small.requests == 1)
+        signal = {"decision_id": "victim", "model": "openai/small"}
+        with ThreadPoolExecutor(1) as attacker:
+            forged = attacker.submit(chat.ask, metadata={"routing_plugin_signals": {"surefoot": signal}})
+            wait_until(lambda: big.requests + small.requests == 2)
+            big.may_finish.set()
+            small.may_finish.set()
+        assert served(forged.result())[0] != "victim"
+        assert served(asking.result())[0] == "victim"
+        wait_until(lambda: settled(tmp_path) == 2)
 
 
 def test_a_mirrored_request_neither_opens_a_round_nor_settles_one(
