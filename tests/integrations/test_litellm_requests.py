@@ -208,3 +208,18 @@ def test_an_answer_whose_caller_has_hung_up_is_scored(tmp_path: Path, big: Model
 def settled(folder: Path) -> int:
     with open_journal(folder / "chat.journal", read_only=True) as journal:
         return sum(event.kind in (events.REWARD, events.ABANDONED) for event in journal.view("chat").read())
+
+
+def test_a_prompt_too_long_for_the_proposal_is_answered_by_the_baseline(
+    tmp_path: Path, big: ModelServer, small: ModelServer
+) -> None:
+    config = configuration(big.url, small.url, EVEN).replace("plugins:", "enable_pre_call_checks: true, plugins:")
+    limits = '"{}", api_key: none}}, model_info: {{max_input_tokens: {}}}}}'
+    for server, most in ((big, 100_000), (small, 20)):
+        config = config.replace(f'"{server.url}", api_key: none}}}}', limits.format(server.url, most))
+    with proxy(tmp_path, config) as chat:
+        answers = {answer_of(chat.ask()) for _ in range(20)}
+        long = [{"role": "user", "content": "word " * 200}]
+        found = [chat.ask(messages=long) for _ in range(12)]
+        assert {answer_of(one) for one in found} == {"big"}
+    assert answers == {"big", "small"}
