@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,27 @@ def test_a_retry_is_not_cached_as_the_answer_of_the_model_that_failed(
     assert answers.items() <= record.items()
 
 
+def test_a_caller_cannot_pass_for_a_retry_of_anothers_request(
+    tmp_path: Path, big: ModelServer, small: ModelServer
+) -> None:
+    metrics = {"cost": {"kind": "ceiling", "low": 0, "high": 1, "alpha": 0.1, "reserve": 1}}
+    settings = {"journal": "chat.journal", "mode": "guarded", "delta": 0.05, "metrics": metrics}
+    with proxy(tmp_path, configuration(big.url, small.url, settings)) as chat, ThreadPoolExecutor(1) as victim:
+        big.may_finish.clear()
+        small.may_finish.clear()
+        asking = victim.submit(chat.ask, metadata={"decision_id": "victim"})
+        wait_until(lambda: big.requests + small.requests == 1)
+        signal = {"decision_id": "victim", "model": "openai/small"}
+        with ThreadPoolExecutor(1) as attacker:
+            forged = attacker.submit(chat.ask, metadata={"routing_plugin_signals": {"surefoot": signal}})
+            wait_until(lambda: big.requests + small.requests == 2)
+            big.may_finish.set()
+            small.may_finish.set()
+        assert served(forged.result())[0] != "victim"
+        assert served(asking.result())[0] == "victim"
+        wait_until(lambda: settled(tmp_path) == 2)
+
+
 def test_a_mirrored_request_neither_opens_a_round_nor_settles_one(
     tmp_path: Path, big: ModelServer, small: ModelServer
 ) -> None:
@@ -186,3 +208,18 @@ def test_an_answer_whose_caller_has_hung_up_is_scored(tmp_path: Path, big: Model
 def settled(folder: Path) -> int:
     with open_journal(folder / "chat.journal", read_only=True) as journal:
         return sum(event.kind in (events.REWARD, events.ABANDONED) for event in journal.view("chat").read())
+
+
+def test_a_prompt_too_long_for_the_proposal_is_answered_by_the_baseline(
+    tmp_path: Path, big: ModelServer, small: ModelServer
+) -> None:
+    config = configuration(big.url, small.url, EVEN).replace("plugins:", "enable_pre_call_checks: true, plugins:")
+    limits = '"{}", api_key: none}}, model_info: {{max_input_tokens: {}}}}}'
+    for server, most in ((big, 100_000), (small, 20)):
+        config = config.replace(f'"{server.url}", api_key: none}}}}', limits.format(server.url, most))
+    with proxy(tmp_path, config) as chat:
+        answers = {answer_of(chat.ask()) for _ in range(20)}
+        long = [{"role": "user", "content": "word " * 200}]
+        found = [chat.ask(messages=long) for _ in range(12)]
+        assert {answer_of(one) for one in found} == {"big"}
+    assert answers == {"big", "small"}

@@ -107,7 +107,6 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
             raise ConfigError(f"`baseline` and `proposal` must be two models, but both are {baseline!r}.")
         self.baseline, self.proposal, self.deadline, self.scorer = baseline, proposal, deadline, scorer
         self.experiment: Experiment | None = None  # until the journal is there
-        # What is in a request's metadata may be its caller's own words: a retry is known by what was decided here.
         self._decisions: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._callers_ids = OrderedDict[str, None]()
         self._tasks, self._said = set[asyncio.Task[Any]](), set[str]()
@@ -211,8 +210,7 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         candidates = set(context.candidate_models)
         # Where LiteLLM counts tokens there is no group; what it mirrors is answered already, and has the same signal.
         is_request = "model_group" in context.metadata and not context.metadata.get("is_silent_experiment")
-        claimed = _signal({"metadata": context.metadata}).get("decision_id") if is_request else None
-        earlier = self._decisions.get(claimed) if isinstance(claimed, str) else None
+        earlier = self._decision({"metadata": context.metadata}) if is_request else None
         if not {self.baseline, self.proposal} <= candidates:
             if earlier is not None:
                 decision_id = earlier.pop("decision_id")  # which takes it out of the response's header
@@ -285,7 +283,7 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
             raise TimeoutError(f"A decision must not take more than {self.deadline:g} seconds.")
         answer: Answer = deciding.result()
         self._rests_until = 0.0
-        signal = {"model": answer.action, "decision_id": decision_id, "share": answer.share}
+        signal = {"model": answer.action, "decision_id": decision_id, "share": answer.share, "key": new_id()}
         _remember(self._decisions, decision_id, signal)
         return signal
 
@@ -334,11 +332,17 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         """Wait for it as long as a request may; it goes on by itself."""
         await asyncio.wait({self._keep(call)}, timeout=self.deadline)
 
+    def _decision(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The decision of a request, by a key that its caller cannot know, who may write anything into metadata."""
+        claimed = _signal(request)
+        decision_id = claimed.get("decision_id")
+        signal = self._decisions.get(decision_id) if isinstance(decision_id, str) else None
+        return signal if signal is not None and signal["key"] == claimed.get("key") else None
+
     def _finished(self, request: Mapping[str, Any]) -> str | None:
         """The decision of a request that will not be tried again, if it was made here and for it."""
-        decision_id = _signal(request).get("decision_id")
-        is_ours = isinstance(decision_id, str) and self._decisions.pop(decision_id, None) is not None
-        return decision_id if is_ours else None
+        signal = self._decision(request)
+        return None if signal is None else self._decisions.pop(signal["decision_id"])["decision_id"]
 
     async def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send what was measured of an answer, such as its quality, minutes or days later.

@@ -90,8 +90,8 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         PATH + "/{name:str}",
         **guarded(ROLE, TAGS, "evaluateFlag", body=Evaluate),
         status_code=200,
-        responses=problems("busy", "outcome-unknown", body=True)
-        | also(400, EvaluationFailure, "The context is malformed, or lacks a targeting key.")
+        responses=problems("busy", "outcome-unknown")
+        | also(400, EvaluationFailure, "The body is too large, or no context with a targeting key.")
         | also(404, EvaluationFailure, "No flag has this key."),
     )
     async def evaluate(name: FlagKey, request: Request[Any, Any, Any]) -> Response[Any]:
@@ -119,10 +119,10 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         PATH,
         **guarded(ROLE, TAGS, "evaluateFlags", body=Evaluate),
         status_code=200,
-        responses=problems("busy", "outcome-unknown", body=True)
+        responses=problems("busy", "outcome-unknown")
         | also(200, Evaluations, "Every flag with units.")
         | also(304, None, "Nothing has changed since the answer with this ETag.")
-        | also(400, EvaluationFailure, "The context is malformed, or lacks a targeting key."),
+        | also(400, EvaluationFailure, "The body is too large, or no context with a targeting key."),
     )
     async def evaluate_all(request: Request[Any, Any, Any], known: KnownTag = "") -> Response[Any]:
         """Evaluate every flag with units for one of them; its coin falls once, however often it is asked for."""
