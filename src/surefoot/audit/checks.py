@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from surefoot.audit.coins import CoinFairness
 from surefoot.audit.findings import AuditCounts, Findings
@@ -143,7 +143,7 @@ class Checks(ABC, Generic[R]):
                 self.findings.add(event.number, "kind", f"an experiment of this kind has no {event.kind}")
 
     @abstractmethod
-    def _judge(self, event: Event, record: events.Round, mode: str) -> None:
+    def _judge(self, event: Event, record: Any, mode: str) -> None:
         """Check a round against everything before it, and count it."""
 
     @abstractmethod

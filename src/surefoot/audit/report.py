@@ -303,13 +303,13 @@ def verdict(report: Report) -> str:
             f"This record cannot be relied on: {findings_text(report.findings)}, the first at {where}. "
             "Decisions before it were checked and fit."
         )
-    is_guard = report.created is not None and report.created.policy in GUARDS
-    if report.created is not None and report.created.settings.get("alpha") is None and not is_guard:
+    settings = {} if report.created is None else report.created.settings
+    if report.coins is None and settings.get("alpha") is None:
         return "The record is consistent. No floor was promised."
     if tally.learner == 0:
         return "Yes. Only the baseline has played so far, and the record is consistent."
-    if report.created is not None and is_guard:
-        return guard_verdict(report.created.settings, tally)
+    if report.coins is not None:
+        return guard_verdict(settings, tally)
     if tally.alarms:
         return (
             f"That is open. Each of the learner's {tally.learner:,} decisions was proved admissible before it was "

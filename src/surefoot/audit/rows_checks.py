@@ -89,8 +89,7 @@ class RowsChecks(Checks[OpenRow]):
             self.findings.add(event.number, "catalogue", "its rows are not those that its digest was taken of")
         self._catalogues[catalogue.digest] = rows
 
-    def _judge(self, event: Event, record: events.Round, mode: str) -> None:
-        assert isinstance(record, events.RowsRound)
+    def _judge(self, event: Event, record: events.RowsRound, mode: str) -> None:
         problems = RoundProblems()
         rows = self._rows_of(record, problems)
         round_ = None if rows is None else read_round(record, rows)
@@ -255,7 +254,7 @@ class ConfirmationChecks:
             self._overdue(event, record)
         elif isinstance(record, events.Voided) or (isinstance(record, events.Reward) and not record.refused):
             self._release(record.decision_id)
-        elif isinstance(record, events.RowsRound):
+        elif isinstance(record, events.Round):
             self._check_due(event)
             if self._within is not None and record.source == "learner":
                 self._due[record.decision_id] = record.round, event.time + self._within

@@ -566,9 +566,8 @@ class LeasedRows(RowsChecks):
         """The reward that is handed in of a round that was settled."""
         return received or (None if is_lost else {events.METRIC: self.default})
 
-    def _judge(self, event: Event, record: events.Round, mode: str) -> None:
+    def _judge(self, event: Event, record: events.RowsRound, mode: str) -> None:
         super()._judge(event, record, mode)
-        assert isinstance(record, events.RowsRound)
         rows, request = self._rows_of(record, RoundProblems()), record.request
         if rows is None or request.baseline is None or max(record.action, request.baseline) >= len(rows):
             return

@@ -43,7 +43,7 @@ from surefoot.experiment.status import (
     ledger_lift,
 )
 from surefoot.ids import new_id
-from surefoot.journal import Event, View, canonical
+from surefoot.journal import Event, View
 from surefoot.journal.events import check_text, encode_sorted
 from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 from surefoot.linear.actions import ActionSet, Catalogue
@@ -599,7 +599,7 @@ class Pair(Kind):
                 f"{person!r:.80}. A decision is about one person, by whom it can be erased."
             )
         text = PairText(ask.decision_id, request.context, request.unit, request.baseline, request.proposal)
-        private = PrivateText(ask.decision_id, request.unit or person, new_salt(), canonical(text))
+        private = PrivateText(ask.decision_id, request.unit or person, new_salt(), encode_sorted(text))
         # Salted hashes, by which one can tell whether the two were the same, and nothing else.
         sealed = PairRequest(
             baseline=_sealed_action(private.salt, request.baseline),
@@ -846,4 +846,4 @@ def _bank_certificate(certificate: GuardCertificate) -> events.BankCertificate:
 
 def _sealed_action(salt: bytes, action: Any) -> str:
     """A guard's action as the chain holds it: equal for equal actions of one decision."""
-    return hashlib.sha256(salt + b"action" + canonical(action)).hexdigest()
+    return hashlib.sha256(salt + b"action" + encode_sorted(action)).hexdigest()

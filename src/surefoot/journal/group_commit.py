@@ -107,11 +107,13 @@ class GroupCommit:
         return job.result
 
     def _put(self, job: Job) -> None:
-        refuse_nesting(threading.get_ident() if threading.get_ident() in self._idents else 0)
+        if (caller := threading.get_ident()) in self._idents:
+            refuse_nesting(caller)
         with self._gate:
             if self._is_closed:
                 raise closed()
-            lane = self._lanes.setdefault(job.name if self._most > 1 else "", Lane())
+            name = job.name if self._most > 1 else ""
+            lane = self._lanes.get(name) or self._lanes.setdefault(name, Lane())
             lane.jobs.append(job)
             if not lane.is_served:
                 lane.is_served = True

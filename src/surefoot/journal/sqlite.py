@@ -172,7 +172,8 @@ class SqliteJournal(Journal):
 
     def _committed(self, write: Callable[[], T]) -> T:
         try:
-            self._heal()
+            if self._broken is not None:
+                self._heal(self._broken)
             # It locks at once: a transaction that begins by reading may be refused when it comes to write.
             self._file.write("BEGIN IMMEDIATE", ())
             result = write()
@@ -186,14 +187,12 @@ class SqliteJournal(Journal):
             if self._empties is not None and self._broken is None and monotonic() >= self._empties:
                 self._empties = None if self._file.empty_log() else monotonic() + EMPTY_SECONDS
 
-    def _heal(self) -> None:
+    def _heal(self, failure: str) -> None:
         """Open the file again after a failed flush: what this connection holds in memory may not be on the disk."""
-        if self._broken is None:
-            return
         try:
             self._file.reopen()
         except JournalError as error:
-            raise JournalUnavailableError(f"{self._broken} It cannot be opened again: {error}") from error
+            raise JournalUnavailableError(f"{failure} It cannot be opened again: {error}") from error
         self._broken = None
 
     def _refuse_if_undone(self) -> None:
