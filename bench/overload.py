@@ -1,8 +1,8 @@
 """More decisions than a server can take: callers come at a rate of their own, and give up after half a second.
 
-An open loop: whoever comes does not wait for those before, as in a closed loop of so many callers, which slows down with
-the server and so never overloads it. Goodput is what was answered 201 in time. Its peak is measured by a closed loop
-before, and each load for a few seconds, over loopback and at most `MOST` connections.
+An open loop: whoever comes does not wait for those before, as in a closed loop of so many callers, which slows down
+with the server and so never overloads it. Goodput is what was answered 201 in time. Its peak is measured by a closed
+loop before, and each load for a few seconds, over loopback and at most `MOST` connections.
 
 Refusing by the age of the oldest waiter as well was tried, and gave less (0.3 in place of 0.6 at twice the peak, three
 turns each on a busy machine): a refusal costs the loop nearly as much, and frees its connection for the next caller.

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -308,7 +309,7 @@ def test_a_client_stays_away_as_long_as_it_is_told(status: int) -> None:
         assert patient.decide("shop", ROWS).is_fallback
         patient.close(0.0)
     assert 2 <= len(asked) <= 4
-    assert all(later - earlier >= 1.0 for earlier, later in zip(asked, asked[1:], strict=False))
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(asked))
 
 
 def test_a_refused_token_drops_no_round(tmp_path: Path) -> None:
