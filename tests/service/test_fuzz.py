@@ -1,4 +1,4 @@
-"""Whatever is sent as a question, it is read or refused: mutated bodies, down the one way in that all of them take."""
+"""Whatever is sent as a question, it is read or refused: mutated as bytes and as JSON, down the one way in."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from surefoot.policies import UCB, Guard, SafeLUCB
 from surefoot.service.catalogues import Catalogues
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
-from surefoot.service.requests import READ_DECIDE, read_body
+from surefoot.service.requests import READ_DECIDE, Decide, read_body
 from surefoot.service.settings import Settings
 from tests.service.servers import ACTIONS, POLICY
 from tests.service.test_bad_input import BODIES
@@ -40,6 +40,8 @@ SEEDS = [
         {"context": {"age": 30, "plan": "free", "colour": None}, "baseline": "small", "actions": [{"id": "small"}]},
     )
 ] + [body if isinstance(body, bytes) else json.dumps(body).encode() for body, _, _ in BODIES.values()]
+WHOLE = 6  # of them, which some experiment can read
+READ_NAMES = Decide.__struct_fields__
 PIECES = [
     b"null", b"true", b"-0", b"1e308", b"-1e308", b"1e400", b"5e-324", b"NaN", b"9" * 40, b"0.1", b"-1", b"1.0", b"[]",
     b"{}", b"[[]]", b'""', b'"\\u0000"', b'"\\ud800"', b'"\xf0\x9f\x98\x80"', b'"\xff"', b'"' + b"x" * 300 + b'"',
@@ -87,6 +89,37 @@ def experiments(journal: Any) -> Iterator[Experiment]:
     yield Experiment.create(journal, "configured", configuration, mode="guarded")
 
 
+VALUES: list[Any] = [
+    None, True, 0, -1, 1, 2**63, 0.5, -0.0, 1e308, 5e-324, "", "a", "red", "a b", "\0", "x" * 300, [], [[]], {},
+    {"a": 1}, [0.1, 0.2], [1, 2, 3], [1e308, 1e308], [-1, 1], {"id": "a"}, {"id": "a", "features": [0.1, 0.2]}, {"reward": 2},
+]  # fmt: skip
+NAMES = [*READ_NAMES, "id", "features", "age", "plan", "person", "reward"]
+
+
+def altered(rng: random.Random, value: Any) -> Any:
+    """A value with another one somewhere inside it, or without a part."""
+    if rng.random() < 0.3 or not isinstance(value, (dict, list)):
+        return rng.choice(VALUES)
+    if isinstance(value, dict):
+        name = rng.choice([*value, rng.choice(NAMES)])
+        return {**value, name: altered(rng, value.get(name))} if rng.random() < 0.8 else {**value} | {name: None}
+    parts = [*value]
+    if parts and rng.random() < 0.7:
+        at = rng.randrange(len(parts))
+        parts[at] = altered(rng, parts[at])
+    else:
+        parts += rng.choice(([rng.choice(VALUES)], parts[:1], parts))
+    return parts
+
+
+def of_altered(rng: random.Random) -> bytes:
+    """A question that is JSON, and in places something else than one."""
+    value = json.loads(rng.choice(SEEDS[:WHOLE]))
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        value = {**value, (name := rng.choice([*value, rng.choice(NAMES)])): altered(rng, value.get(name))}
+    return json.dumps(value).encode()
+
+
 async def read_all(folder: Path, count: int, seed: int) -> Counter[str]:
     """What became of so many bodies: each is read, or refused in words of ours."""
     rng, outcomes = random.Random(seed), Counter[str]()
@@ -96,7 +129,8 @@ async def read_all(folder: Path, count: int, seed: int) -> Counter[str]:
     found = experiments(registry.journal)
     opened = [OpenExperiment(one, registry.journal, registry.executor, registry.settings) for one in found]
     for _ in range(count):
-        body, where = mutated(rng, rng.choice(SEEDS)), rng.choice(opened)
+        body = of_altered(rng) if rng.random() < 0.5 else mutated(rng, rng.choice(SEEDS))
+        where = rng.choice(opened)
         try:
             ask = where.experiment.read(await catalogues.arguments(where, read_body(READ_DECIDE, body)))
             assert isinstance(ask, Ask)
