@@ -91,7 +91,8 @@ def experiments(journal: Any) -> Iterator[Experiment]:
 
 VALUES: list[Any] = [
     None, True, 0, -1, 1, 2**63, 0.5, -0.0, 1e308, 5e-324, "", "a", "red", "a b", "\0", "x" * 300, [], [[]], {},
-    {"a": 1}, [0.1, 0.2], [1, 2, 3], [1e308, 1e308], [-1, 1], {"id": "a"}, {"id": "a", "features": [0.1, 0.2]}, {"reward": 2},
+    {"a": 1}, [0.1, 0.2], [1, 2, 3], [1e308, 1e308], [-1, 1], {"id": "a"}, {"id": "a", "features": [0.1, 0.2]},
+    {"reward": 2},
 ]  # fmt: skip
 NAMES = [*READ_NAMES, "id", "features", "age", "plan", "person", "reward"]
 
