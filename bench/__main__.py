@@ -4,8 +4,8 @@ import importlib
 import sys
 
 ROOMS = (
-    "core", "simulation", "safety", "rare", "journal", "experiment", "audit", "replay", "service", "guard",
-    "guarded_experiment", "gateway", "cluster", "leases", "edge", "bill",
+    "core", "simulation", "safety", "rare", "journal", "experiment", "audit", "replay", "service",
+    "overload", "guard", "guarded_experiment", "gateway", "cluster", "leases", "edge", "bill",
 )  # fmt: skip
 
 results = [importlib.import_module(f"bench.{room}").main() for room in sys.argv[1:] or ROOMS]
