@@ -88,9 +88,9 @@ class Day:
 
     def decide(self, name: str) -> None:
         request = self.request()
-        made = self.say("decide", lambda: self.place.decide(request, name))
-        if isinstance(made, dict):
-            self.waiting.append((made["id"], made["source"]))
+        answer = self.say("decide", lambda: self.place.decide(request, name))
+        if isinstance(answer, dict):
+            self.waiting.append((answer["id"], answer["source"]))
             if self.rng.random() < 0.1:
                 self.say("again", lambda: self.place.decide(request, name))
 
@@ -108,11 +108,11 @@ class Day:
 
     def say(self, verb: str, call: Callable[[], Any]) -> Any:
         try:
-            found = call()
+            result = call()
         except SurefootError as error:
-            found = type(error).__name__
-        self.story.append([verb, found])
-        return found
+            result = type(error).__name__
+        self.story.append([verb, result])
+        return result
 
 
 def days() -> Iterator[tuple[str, Callable[[Path], Any]]]:

@@ -57,16 +57,16 @@ def test_an_honest_journal_is_clean_and_says_what_was_promised(journal: Path) ->
 
 def test_json_and_reports_say_the_same(journal: Path, tmp_path: Path) -> None:
     done = run("audit", journal, "--experiment", "shop", "--json", "--report", tmp_path / "r.html")
-    (told,) = json.loads(done.stdout)
-    assert told["is_clean"]
-    assert told["decisions"] == 80
-    assert told["closest"]["margin"] > 0
+    (verdict,) = json.loads(done.stdout)
+    assert verdict["is_clean"]
+    assert verdict["decisions"] == 80
+    assert verdict["closest"]["margin"] > 0
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert told["head"]["hash"] in page
+    assert verdict["head"]["hash"] in page
     assert "What an audit cannot show" in page
     run("audit", journal, "--report", tmp_path / "r.md")
     assert (tmp_path / "r.md").read_text("utf-8").startswith("# Audit of experiment 'shop'")
-    assert run("audit", journal, "--expect", told["head"]["hash"]).exit_code == 0
+    assert run("audit", journal, "--expect", verdict["head"]["hash"]).exit_code == 0
     assert run("audit", journal, "--expect", "0" * 64).exit_code == 1
 
 
@@ -134,12 +134,12 @@ def test_create_makes_an_experiment_that_runs(tmp_path: Path) -> None:
     done = run("experiment", "create", path, "first", *sets, *args)
     assert done.exit_code == 0
     with open_journal(path) as opened:
-        made = Experiment.open(opened, "first")
-        assert made.settings.settings["radius"] == "logdet"
-        assert made.settings.reward_bounds == (0.0, 1.0)
-        answer = made.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
-        assert made.reward(answer.decision_id, 2.0).is_accepted
-        assert made.status().is_refuted
+        first = Experiment.open(opened, "first")
+        assert first.settings.settings["radius"] == "logdet"
+        assert first.settings.reward_bounds == (0.0, 1.0)
+        answer = first.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
+        assert first.reward(answer.decision_id, 2.0).is_accepted
+        assert first.status().is_refuted
     code, _, said = shell("experiment", "create", path, "first", *sets)
     assert code == 2
     assert "exists already" in said
@@ -244,10 +244,10 @@ def test_a_forged_journal_with_an_unsigned_head_of_its_own_is_found(journal: Pat
         new_keys(tmp_path, name)
     with open_journal(journal, read_only=True) as opened:
         head = opened.view("shop").head
-    kept, told = tmp_path / "heads.jsonl", {"experiment": "shop", "number": head.number, "hash": head.hash}
+    kept, receipt = tmp_path / "heads.jsonl", {"experiment": "shop", "number": head.number, "hash": head.hash}
 
     def audited(*keys: str, **head_of: Any) -> Any:
-        kept.write_text(json.dumps({**told, **head_of}) + "\n")
+        kept.write_text(json.dumps({**receipt, **head_of}) + "\n")
         return run("audit", journal, "--expect", kept, *(part for key in keys for part in ("--key", tmp_path / key)))
 
     unsigned = audited("head.pub")
@@ -269,8 +269,8 @@ def said(result: Any) -> str:
 def test_the_name_of_a_key_is_what_openssl_says(tmp_path: Path) -> None:
     new_keys(tmp_path)
     words = f"openssl pkey -pubin -in {tmp_path}/head.pub -outform DER | sha256sum | cut -c1-16"
-    found = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True).stdout.strip()
-    assert SigningKey(tmp_path / "head.key").name == PublicKey(tmp_path / "head.pub").name == found
+    fingerprint = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True).stdout.strip()
+    assert SigningKey(tmp_path / "head.key").name == PublicKey(tmp_path / "head.pub").name == fingerprint
 
 
 def test_a_private_key_that_anybody_may_read_is_refused(tmp_path: Path) -> None:

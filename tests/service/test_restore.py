@@ -106,16 +106,16 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path) -> None:
     for file in tmp_path.glob("shop.journal*"):  # with what SQLite may have left beside it
         file.unlink()
 
-    told = ("--by", "ops", "--reason", "the disk died", "--from", copy, "--expect", heads)
-    code, _, error = shell("restore", database, *told)
+    options = ("--by", "ops", "--reason", "the disk died", "--from", copy, "--expect", heads)
+    code, _, error = shell("restore", database, *options)
     assert code == 2
     assert "had event" in error
     assert not Path(database).exists(), "a refusal changes nothing"
-    code, _, error = shell("restore", database, *told[:-2])
+    code, _, error = shell("restore", database, *options[:-2])
     assert code == 2
     assert "The last known heads must be given" in error
 
-    code, said, _ = shell("restore", database, *told, "--accept-loss")
+    code, said, _ = shell("restore", database, *options, "--accept-loss")
     assert code == 0
     assert "Lost: shop had event" in said
     with open_journal(database, read_only=True) as journal:
@@ -126,8 +126,8 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path) -> None:
         (noted,) = [event.value() for event in journal.read(JOURNAL) if event.kind == "restored"]
         assert (noted["by"], noted["reason"], set(noted["lost"])) == ("ops", "the disk died", {"shop", "blue", JOURNAL})
         whole = audit_journal(journal, expect=read_expected(heads))
-        found = audit(journal, "shop", expect=whole.expected["shop"])
-        assert "expected" in found.findings.counts, "what was acknowledged and lost stays a finding"
+        report = audit(journal, "shop", expect=whole.expected["shop"])
+        assert "expected" in report.findings.counts, "what was acknowledged and lost stays a finding"
         assert audit(journal, "shop").is_clean
     with Apart(tmp_path, database=database, heads=heads) as server, Client(server.address, timeout=60) as client:
         assert client.decide("shop", ROWS).source == "baseline"
@@ -175,8 +175,8 @@ def test_what_was_erased_after_the_backup_is_erased_again(kind: str, tmp_path: P
     else:
         place = []
         load(server, database, backup.read_bytes())
-    told = ("--by", "ops", "--reason", "the disk died", *place, "--expect", heads, "--accept-loss")
-    code, said, _ = shell("restore", database, *told)
+    options = ("--by", "ops", "--reason", "the disk died", *place, "--expect", heads, "--accept-loss")
+    code, said, _ = shell("restore", database, *options)
     assert code == 0
     assert "Erased again: 2 private texts of 'shop', as had been done after the copy was made." in said
     assert "Erased again: 3 private texts of 'guard'" in said, "the round, what was really played, and bob's"
@@ -243,11 +243,11 @@ def load(server: PostgresServer, database: str, content: bytes) -> None:
 def test_a_restore_without_the_list_says_so_and_with_a_broken_one_changes_nothing(tmp_path: Path) -> None:
     database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
     old_copy(database, heads)
-    told = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
-    code, _, warning = shell("restore", tmp_path / "new.journal", *told)
+    options = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
+    code, _, warning = shell("restore", tmp_path / "new.journal", *options)
     assert (code, "No list of erasures stands beside these heads" in warning) == (0, True)
     heads.with_name("heads.jsonl.erased").write_text("nonsense\n")
-    code, _, error = shell("restore", tmp_path / "newer.journal", *told)
+    code, _, error = shell("restore", tmp_path / "newer.journal", *options)
     assert (code, "must be the list of erasures" in error) == (2, True)
     assert not (tmp_path / "newer.journal").exists()
 
@@ -255,8 +255,8 @@ def test_a_restore_without_the_list_says_so_and_with_a_broken_one_changes_nothin
 def test_a_copy_that_holds_every_known_head_is_restored_without_a_word_of_loss(tmp_path: Path) -> None:
     database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
     old_copy(database, heads)
-    told = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
-    code, said, _ = shell("restore", tmp_path / "new.journal", *told)
+    options = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
+    code, said, _ = shell("restore", tmp_path / "new.journal", *options)
     assert code == 0
     assert "Lost" not in said
 

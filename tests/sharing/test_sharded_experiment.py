@@ -169,7 +169,7 @@ def test_a_shard_that_has_lost_its_set_plays_the_baseline_until_it_has_another(t
     assert again.decide(world.rows, baseline=3).source == "baseline"
     again.leases.renew()
     handed_in = [msgspec.json.decode(event.payload) for event in hub.read("shop") if event.kind == "handed_in"]
-    (level,) = (given["level"] for given in handed_in if given["lease"] == lease.number)
+    (level,) = (one["level"] for one in handed_in if one["lease"] == lease.number)
     assert -lease.amounts[0] <= level < 0  # what was played by the set that is lost was not free
     assert again.decide(world.rows, baseline=3).source == "learner"
     fleet.close()
