@@ -10,7 +10,7 @@ from typing import Any
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
-class Completions(BaseHTTPRequestHandler):
+class _Answers(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         model: ModelServer = self.server  # type: ignore[assignment]
@@ -18,37 +18,37 @@ class Completions(BaseHTTPRequestHandler):
         if model.status != 200:
             self.send_error(model.status)
         elif body.get("stream"):
-            self.stream(model)
+            self._stream(model)
         else:
             message = {"role": "assistant", "content": model.name}
             choice = {"index": 0, "finish_reason": "stop", "message": message}
-            self.begin("application/json")
-            self.write(self.chunk(model, [choice], "", usage=USAGE))
+            self._begin("application/json")
+            self._write(self._chunk(model, [choice], "", usage=USAGE))
 
-    def stream(self, model: "ModelServer") -> None:
+    def _stream(self, model: "ModelServer") -> None:
         """One letter at a time; the last ones wait until the model `may_finish`."""
-        self.begin("text/event-stream")
+        self._begin("text/event-stream")
         try:
             for letter in model.name:
                 choice = {"index": 0, "finish_reason": None, "delta": {"role": "assistant", "content": letter}}
-                self.write(b"data: " + self.chunk(model, [choice], ".chunk") + b"\n\n")
+                self._write(b"data: " + self._chunk(model, [choice], ".chunk") + b"\n\n")
                 assert model.may_finish.wait(60)
             last = {"index": 0, "finish_reason": "stop", "delta": {}}
-            self.write(b"data: " + self.chunk(model, [last], ".chunk") + b"\n\n")
-            self.write(b"data: " + self.chunk(model, [], ".chunk", usage=USAGE) + b"\n\ndata: [DONE]\n\n")
+            self._write(b"data: " + self._chunk(model, [last], ".chunk") + b"\n\n")
+            self._write(b"data: " + self._chunk(model, [], ".chunk", usage=USAGE) + b"\n\ndata: [DONE]\n\n")
         except OSError:  # the caller has hung up
             model.hung_up.set()
 
-    def begin(self, kind: str) -> None:
+    def _begin(self, kind: str) -> None:
         self.send_response(200)
         self.send_header("content-type", kind)
         self.end_headers()
 
-    def write(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         self.wfile.write(data)
         self.wfile.flush()
 
-    def chunk(self, model: "ModelServer", choices: Any, kind: str, **more: Any) -> bytes:
+    def _chunk(self, model: "ModelServer", choices: Any, kind: str, **more: Any) -> bytes:
         about = {"id": "1", "object": f"chat.completion{kind}", "created": 1, "model": model.name}
         return json.dumps({**about, "choices": choices, **more}).encode()
 
@@ -62,7 +62,7 @@ class ModelServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, name: str) -> None:
-        super().__init__(("127.0.0.1", 0), Completions)
+        super().__init__(("127.0.0.1", 0), _Answers)
         self.name, self.requests, self.status = name, 0, 200
         self.may_finish, self.hung_up = threading.Event(), threading.Event()
         self.may_finish.set()
