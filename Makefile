@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 BUILT := .venv/.built
 PEERS := .venv/.peers
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/pip install --quiet --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
 PYTHON_FOLDERS := src tests bench docs examples
 # Workers share the processors; threads of BLAS that wait for work would keep them busy beside that. A third worker plays

@@ -4,11 +4,13 @@ Every prompt was answered by every model, so what would have been scored and pai
 answers today, a cheaper model is proposed, and the floor is a share of today's quality. Beside the guard, on the same
 orders: a canary whose share is fixed; a rollout that goes up where the new model is shown to be good enough and back
 where it is shown not to be; and ParetoBandit, a router that learns which of three models a prompt needs, with and
-without the guard. `python -m bench.bill --curves FILE` writes what the picture in docs/bill.md is drawn from.
+without the guard. And the guard alone where scores come late, or never. `python -m bench.bill --curves FILE` writes
+what the picture in docs/bill.md is drawn from.
 """
 
 import argparse
 import itertools
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,6 +230,36 @@ def routed(
     return played.bill()
 
 
+def awaited(
+    answers: JudgedAnswers,
+    *,
+    late: int,
+    missing: float = 0.0,
+    settle_after: int | None = None,
+    baseline_ceiling: float | None = None,
+    floor: float = 0.95,
+    orders: int = ROUTED,
+) -> Bill:
+    """Mistral Large under a guard whose scores come so many prompts late, and a share of them never."""
+    played, new = Orders(answers, floor, orders), answers.models.index(SMALL)
+    quality = surefoot.floor(0.0, 1.0, alpha=round(1.0 - floor, 9), baseline_ceiling=baseline_ceiling)
+    guards = [
+        surefoot.Guard(delta=DELTA, goal="save", metrics={"quality": quality}, settle_after=settle_after, seed=o)
+        for o in range(orders)
+    ]
+    rng, waiting = np.random.default_rng([SEED, 2]), deque[tuple[list[Any], Vector, NDArray[np.bool_]]]()
+    for t in range(played.rounds):
+        decisions = [guard.decide(baseline=played.today, proposal=new) for guard in guards]
+        played.book(t, new, np.array([decision.certificate.share for decision in decisions]))
+        scores = played.scores(t, np.array([decision.action for decision in decisions]))
+        waiting.append((decisions, scores, rng.random(orders) >= missing))
+        if len(waiting) > late:
+            for guard, decision, score, comes in zip(guards, *waiting.popleft(), strict=True):
+                if comes:
+                    guard.observe(decision, {"quality": float(score)})
+    return played.bill()
+
+
 class _Directions:
     """What a router asks for features: here prompts come as vectors."""
 
@@ -283,6 +315,20 @@ def routes(answers: JudgedAnswers) -> Iterator[tuple[str, float, bool, Bill, flo
     yield "ParetoBandit, degrades: alone", 0.95, False, routed(answers, 0.95, degrades=True, is_guarded=False), 0.0
 
 
+LATE: tuple[dict[str, Any], ...] = (
+    *({"late": late} for late in (0, 10, 30, 100, 300)),
+    {"late": 100, "baseline_ceiling": 0.95},
+    *({"late": 10, "missing": 0.01, "settle_after": after} for after in (1000, 200, 50, 20)),
+)
+
+
+def waits(answers: JudgedAnswers) -> Iterator[tuple[str, float, bool, Bill, float]]:
+    """The same of scores that come late, or never."""
+    for how in LATE:
+        name = ", ".join(f"{word} {value}" for word, value in how.items())
+        yield f"{name}: guard", 0.95, True, awaited(answers, **how), 0.0
+
+
 def curves(file: Path) -> None:
     """What was saved of the bill with Mistral Large, by floor; and kept of the quality where it degrades, at 95%."""
     answers = judged_answers()
@@ -302,11 +348,11 @@ def curves(file: Path) -> None:
 def main() -> bool:
     """Print every bill; true where what was to be saved was, and no more orders were below than promised."""
     answers, held = judged_answers(), []
-    print(f"{'':<42} {'floor':>5} {'saved':>6} {'least':>6} {'kept':>6} {'least':>6} {'nearest':>8} {'below':>9}")
-    for name, floor, is_promised, bill, goal in itertools.chain(bills(answers), routes(answers)):
+    print(f"{'':<48} {'floor':>5} {'saved':>6} {'least':>6} {'kept':>6} {'least':>6} {'nearest':>8} {'below':>9}")
+    for name, floor, is_promised, bill, goal in itertools.chain(bills(answers), routes(answers), waits(answers)):
         saved, kept = (f"{each.mean():>6.1%} {each.min():>6.1%}" for each in (bill.saved, bill.kept))
         below = f"{bill.below} of {len(bill.saved)}"
-        print(f"{name:<42} {floor:>5.0%} {saved} {kept} {bill.nearest.min():>+8.3f} {below:>9}", flush=True)
+        print(f"{name:<48} {floor:>5.0%} {saved} {kept} {bill.nearest.min():>+8.3f} {below:>9}", flush=True)
         held.append(not is_promised or (bill.below <= DELTA * len(bill.saved) and float(bill.saved.mean()) >= goal))
     return all(held)
 

@@ -260,9 +260,18 @@ def curves(file: Path) -> None:
     times, rows = np.unique(np.geomspace(10, ROUNDS, 60).astype(int)), ["learner,rollout,round,kept,earned"]
     for learner, baseline in ((0.4, 0.3), (0.3, 0.3), (0.24, 0.3)):
         means = learner, baseline
-        guard = surefoot.Guard(alpha=0.1, delta=DELTA)
-        shares = simulate_guard(guard, lambda t, share, rng: means, rounds=ROUNDS, runs=RUNS, seed=SEED).shares  # noqa: B023
-        drawn = {"guard": shares}
+        drawn = dict[str, Vector]()
+        for name, goal in (
+            (("guard", "earn"), ("guard, to save", "save")) if learner < baseline else (("guard", "earn"),)
+        ):
+            guard = surefoot.Guard(alpha=0.1, delta=DELTA, goal=goal)  # type: ignore[arg-type]
+            drawn[name] = simulate_guard(
+                guard,
+                lambda t, share, rng: means,  # noqa: B023
+                rounds=ROUNDS,
+                runs=RUNS,
+                seed=SEED,
+            ).shares
         for rollout in (canary, reactive):
             drawn[rollout.__name__] = rollout(learner, baseline, RUNS, np.random.default_rng(SEED))
         for name, mean in drawn.items():

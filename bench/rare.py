@@ -20,6 +20,7 @@ from surefoot.simulation.rewards import RewardsNeeded
 from surefoot.simulation.rollout_plan import free_rounds, rewards_until
 
 ALPHA, DELTA = 0.1, 0.001
+LOOSE, BETTER = 0.05, 1.2  # where too little is explored, a learner stays with today's arm
 ARMS = "arms"  # ConservativeUCB, over the likelihood set of plain arms
 MOST_COSTLY = 3.0  # times a decision of `amm`
 SETS = ("amm", "residual", "likelihood", "best", ARMS)
@@ -92,16 +93,16 @@ def lines() -> list[Line]:
     return [*found, Line("rows that never repeat, d = 20, 5%", rare_clicks(), 40_000, alpha=0.2)]
 
 
-def maker(radius: str, alpha: float) -> Callable[[Problem], SafeLUCB | ConservativeUCB]:
+def maker(radius: str, alpha: float, delta: float = DELTA) -> Callable[[Problem], SafeLUCB | ConservativeUCB]:
     """A policy that knows no more than that rewards are clicks."""
 
     def make(problem: Problem) -> SafeLUCB | ConservativeUCB:
         if radius == ARMS:
-            return ConservativeUCB(arms=problem.actions, alpha=alpha, delta=DELTA, reward_bounds=(0.0, 1.0))
+            return ConservativeUCB(arms=problem.actions, alpha=alpha, delta=delta, reward_bounds=(0.0, 1.0))
         return SafeLUCB(
             dim=problem.dim,
             alpha=alpha,
-            delta=DELTA,
+            delta=delta,
             theta_bound=1.0,
             feature_bound=problem.feature_bound,
             reward_bounds=(0.0, 1.0),
@@ -140,6 +141,31 @@ def measured(line: Line, radius: str, runs: int) -> bool:
     shown = f"{kept.mean():>12.0f} {kept.max():>9.0f} {gains.mean():>7.1%} {needed:>8} {broken:>6}"
     print(f"{line.name:<38} {radius:<11} {shown}  {verdict}", flush=True)
     return holds and broken == 0
+
+
+def locked(rate: float, runs: int, horizon: int) -> tuple[int, float]:
+    """Runs in which an arm that pays 20% more is not found: in the last tenth it plays less than half; and the gain."""
+    contestant = Spec(maker("best", ALPHA, LOOSE), name="best", alpha=ALPHA)
+    (outcome,) = simulate(arms((rate, BETTER * rate)), [contestant], runs=runs, horizon=horizon)
+    late = int(np.searchsorted(outcome.checkpoints, 0.9 * horizon))
+    earned, owed = (outcome.measures[name][:, -1] - outcome.measures[name][:, late] for name in ("earned", "owed"))
+    gain = outcome.measures["earned"][:, -1].sum() / outcome.measures["owed"][:, -1].sum() - 1.0
+    return int((earned / owed - 1.0 < 0.5 * (BETTER - 1.0)).sum()), float(gain)
+
+
+def locks(runs: int) -> bool:
+    """Print how often SafeLUCB stays with today's arm for good; whether it never does."""
+    results = []
+    for rate, horizon in ((0.5, 20_000), (0.1, 20_000), (0.02, 100_000)):
+        count, gain = locked(rate, runs, horizon)
+        results.append(count == 0)
+        verdict = "holds" if results[-1] else "DOES NOT HOLD"
+        world = f"two arms, {rate:g} and {BETTER:g} times that, delta {LOOSE:g}"
+        print(
+            f"{world}: of {runs} runs of {horizon:,} rounds {count} locked, gain {gain:.1%}  none: {verdict}",
+            flush=True,
+        )
+    return all(results)
 
 
 def ten_arms(_: int) -> Matrix:
@@ -197,7 +223,7 @@ def costs(rounds: int) -> bool:
 
 def main(runs: int = 10, sets: str = "best", only: str = "") -> bool:
     """Print the tables; whether all bars hold."""
-    return all([table(runs, sets, only), costs(100_000)])
+    return all([table(runs, sets, only), locks(20 * runs), costs(100_000)])
 
 
 def table(runs: int, sets: str, only: str) -> bool:
@@ -215,5 +241,8 @@ if __name__ == "__main__":
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--only", default="", help="part of a world's name")
     parser.add_argument("--costs", action="store_true", help="what a decision costs, and nothing else")
+    parser.add_argument("--locks", action="store_true", help="how often the better of two arms is not found")
     told = parser.parse_args()
-    raise SystemExit(0 if (costs(100_000) if told.costs else table(told.runs, told.sets, told.only)) else 1)
+    if told.costs or told.locks:
+        raise SystemExit(0 if (costs(100_000) if told.costs else locks(20 * told.runs)) else 1)
+    raise SystemExit(0 if table(told.runs, told.sets, told.only) else 1)

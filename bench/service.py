@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +45,26 @@ SETTINGS = {
 }
 NUMBERS = itertools.count(1)
 PATH = "/v1/experiments/bench/decisions"
+FLAG = "/ofrep/v1/evaluate/flags/bench"
+
+
+def body() -> bytes:
+    """Ten actions in four dimensions, with an id of its own."""
+    number = next(NUMBERS)
+    rows = np.abs(np.random.default_rng(number % 64).normal(size=(10, 4))) * 0.2
+    actions = [{"id": f"action-{n}", "features": row.tolist()} for n, row in enumerate(rows)]
+    return json.dumps({"actions": actions, "decision_id": f"visit-{number}"}).encode()
+
+
+def unit_body() -> bytes:
+    """What a guard is asked for somebody new."""
+    number = next(NUMBERS)
+    return json.dumps({"decision_id": f"visit-{number}", "unit": f"user-{number}"}).encode()
+
+
+def flag_body() -> bytes:
+    """The same by OFREP."""
+    return json.dumps({"context": {"targetingKey": f"user-{next(NUMBERS)}"}}).encode()
 
 
 @dataclass(frozen=True)
@@ -54,19 +74,11 @@ class Running:
     port: int
     process: int
 
-    def turn(self, path: str, callers: int, count: int) -> tuple[Load, float]:
+    def turn(self, path: str, callers: int, count: int, body: Callable[[], bytes] = body) -> tuple[Load, float]:
         """A load, and the microseconds that the server took of its core for each of its requests."""
         requests, before = [request("POST", path, body()) for _ in range(count)], core_seconds(self.process)
         found = call(self.port, requests, connections=callers)
         return found, 1e6 * (core_seconds(self.process) - before) / count
-
-
-def body() -> bytes:
-    """Ten actions in four dimensions, with an id of its own."""
-    number = next(NUMBERS)
-    rows = np.abs(np.random.default_rng(number % 64).normal(size=(10, 4))) * 0.2
-    actions = [{"id": f"action-{n}", "features": row.tolist()} for n, row in enumerate(rows)]
-    return json.dumps({"actions": actions, "decision_id": f"visit-{number}"}).encode()
 
 
 def free_port() -> int:
@@ -186,6 +198,7 @@ def by_callers(title: str, servers: tuple[Running, Running, Running], callers: i
         turns[-1] += [one.turn(PATH, callers, count) for one in servers[1:]]
     rates = [statistics.median(turn[side][0].rate for turn in turns) for side in range(3)]
     taken = [statistics.median(turn[side][1] for turn in turns) for side in range(3)]
+    p99s = " ".join(f"{statistics.median(turn[side][0].p99 for turn in turns) * 1e3:.1f}" for side in range(3))
     share = max(found.share for turn in turns for found, _ in turn)
     others = f"callers took at most {share:.0%}" + ("" if beside is None else f", PostgreSQL {database:.0f} us each")
     print(f"{title}: {rates[0]:,.0f} decisions a second, {taken[0]:.0f} us of the core each (of the other {others})")
@@ -199,7 +212,29 @@ def by_callers(title: str, servers: tuple[Running, Running, Running], callers: i
     for name, side, said in (("an echo on the same path", 1, verdict), ("the same, durable", 2, limit)):
         ratio, core = ratios[side - 1], of_core[side - 1]
         print(f"  {name}: {rates[side]:,.0f}, {taken[side]:.0f} us; ratio {ratio:.2f}, of core time {core:.2f} {said}")
+    print(f"  p99 in ms, ours, the echo and the durable one: {p99s}")
     return holds
+
+
+def flags_beside_echo(folder: Path) -> bool:
+    """A guard's decisions for units that are new, by its own route and by OFREP, beside the durable echo."""
+    failed = 0
+    with service(str(folder / "flags.journal")) as ours, plain(DURABLE, str(folder / "questions.journal")) as durable:
+        guard = {"alpha": 0.05, "delta": 0.05, "unit_window": 1_000}
+        create(ours.port, "bench", policy="Guard", settings=guard, actions=["today", "new"])
+        asked = (ours, PATH, unit_body), (ours, FLAG, flag_body), (durable, PATH, unit_body)
+        for callers in CALLERS:
+            count = COUNT if callers > 1 else COUNT // 8
+            for one, path, body in asked:
+                one.turn(path, callers, count // 2, body)
+            turns = [[one.turn(path, callers, count, body)[0] for one, path, body in asked] for _ in range(TURNS)]
+            failed += sum(load.failed for turn in turns for load in turn)
+            print(f"a flag on SQLite, {callers:3d} callers, a second and p99 in ms:", end="")
+            for side, name in enumerate(("a guard's decision", "by OFREP", "the durable echo")):
+                rate, p99 = (statistics.median(getattr(turn[side], word) for turn in turns) for word in ("rate", "p99"))
+                print(f"  {name} {rate:,.0f}, {p99 * 1e3:.1f}", end="")
+            print()
+    return not failed
 
 
 async def load_all(ports: list[int]) -> float:
@@ -246,7 +281,7 @@ def main() -> bool:
     """Print everything; true where every bar holds."""
     os.sched_setaffinity(0, THEIRS)
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        held = [part(Path(folder)) for part in (decisions_against_route, decisions_against_echo)]
+        held = [part(Path(folder)) for part in (decisions_against_route, decisions_against_echo, flags_beside_echo)]
     os.sched_setaffinity(0, BOTH)
     return servers_together() and all(held)
 

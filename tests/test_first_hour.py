@@ -69,7 +69,7 @@ def test_an_experiment_takes_no_text_for_a_number_either(settings: dict[str, Any
     assert journal.names() == []
 
 
-def test_reprs_say_what_matters() -> None:
+def test_reprs_say_what_matters(tmp_path: Path) -> None:
     policy = guard()
     decision = policy.decide(baseline="today", proposal="new")
     assert repr(decision) == "GuardDecision(action='today', source='baseline', round=1, probability=0.9, share=0.1)"
@@ -78,6 +78,14 @@ def test_reprs_say_what_matters() -> None:
     shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", guard(), mode="guarded")
     shop.decide(baseline="today", proposal="new")
     assert repr(shop) == "Experiment('shop', policy='Guard', mode='guarded', rounds=1)"
+    rows, phi = surefoot.Catalogue([[0.6, 0.0]]), surefoot.Disjoint(actions=3, context_dim=2, context_bound=1.5)
+    assert repr(rows) == "Catalogue(actions=1, dim=2)"
+    assert repr(phi) == "Disjoint(actions=3, context_dim=2, context_bound=1.5, dim=9)"
+    with surefoot.open_journal(tmp_path / "shop.journal") as journal:
+        assert repr(journal) == f"SqliteJournal('{tmp_path / 'shop.journal'}')"
+    client = surefoot.Client("http://127.0.0.1:9", token="sf_secret")
+    assert repr(client) == "Client('http://127.0.0.1:9', queued=0)"
+    client.close(0.0)
     said = repr(shop.status())
     assert said.startswith("Status('shop', policy='Guard', mode='guarded', rounds=1, learner_share=")
     assert "share=0.1" in said

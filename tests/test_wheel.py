@@ -116,16 +116,25 @@ class Newcomer:
 
     def __init__(self, folder: Path, wheel: Path, page: str) -> None:
         self.folder, self.wheel, self.port = folder, wheel, free_port()
-        self.page = (ROOT / "docs" / page).read_text()
+        self.page = (ROOT / page).read_text()
         self.began = time.monotonic()
         quietly(sys.executable, "-m", "venv", folder / "venv")
         inherited = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "HTTP", "SSL"))}
-        self.environment = {**inherited, "PATH": f"{folder / 'venv' / 'bin'}:/usr/bin:/bin", "HOME": str(folder)}
+        self.environment = {
+            **inherited,
+            "PATH": f"{folder / 'venv' / 'bin'}:/usr/bin:/bin",
+            "HOME": str(folder),
+            "USER": "ada",
+        }
         self.environment |= {"PORT": str(self.port), "SUREFOOT_PORT": str(self.port)}
 
     def block(self, language: str, number: int) -> str:
         text = re.findall(rf"```{language}\n(.*?)```", self.page, re.DOTALL)[number].replace("\\\n", "")
-        return re.sub(r"localhost:(4000|8080)", f"localhost:{self.port}", text)
+        return re.sub(r"(localhost|127\.0\.0\.1):(4000|8080)", rf"\1:{self.port}", text)
+
+    def commands(self, number: int) -> list[str]:
+        """The lines of a block, without what is said of them."""
+        return [re.sub(r" +# .*| &(?= |$)", "", line) for line in self.block("sh", number).splitlines()]
 
     def run(self, command: str) -> str:
         done = self.bash(command)
@@ -159,8 +168,10 @@ class Newcomer:
         try:
             while True:
                 assert server.poll() is None, (self.folder / "server.log").read_text()[-3000:]
+                opened = re.search(r"Open (http://\S+?)/? ", (self.folder / "server.log").read_text())
+                address = opened[1] if opened else f"http://localhost:{self.port}"  # a demo takes a port that is free
                 try:
-                    httpx.get(f"http://localhost:{self.port}{probe}", trust_env=False).raise_for_status()
+                    httpx.get(f"{address}{probe}", trust_env=False).raise_for_status()
                     break
                 except httpx.HTTPError:
                     time.sleep(0.1)
@@ -176,31 +187,69 @@ class Newcomer:
 
 
 def test_a_newcomer_has_a_guarded_answer_of_litellm_within_five_minutes(wheel: Path, tmp_path: Path) -> None:
-    newcomer = Newcomer(tmp_path, wheel, "litellm.md")
-    install, *exports, serve = newcomer.block("sh", 0).splitlines()
+    newcomer = Newcomer(tmp_path, wheel, "docs/litellm.md")
+    install, *exports, serve, wait = newcomer.block("sh", 0).splitlines()
     newcomer.install(install)
     (tmp_path / "config.yaml").write_text(newcomer.block("yaml", 0))
     with model_server("big") as big, model_server("small") as small:
         newcomer.export(exports)
         newcomer.environment |= {"BIG_URL": big.url, "SMALL_URL": small.url, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with newcomer.serving(serve.removesuffix(" &"), "/health/liveliness"):
+            newcomer.run(wait)
             (decision_id,) = re.findall(r"x-surefoot-decision-id: (\S+)", newcomer.run(newcomer.block("sh", 1)))
             newcomer.arrive("the first guarded answer of LiteLLM")
-            newcomer.environment["DECISION_ID"] = decision_id
             reward = newcomer.run(newcomer.block("sh", 2))
     assert json.loads(reward) == {"decision_id": decision_id, "is_repeat": False}
+    for command in ("surefoot experiment status chat.journal chat", "surefoot audit chat.journal"):
+        assert f"`{command}`" in newcomer.page
+        assert "chat" in newcomer.run(command)
 
 
 def test_a_newcomer_has_a_guarded_flag_within_five_minutes(wheel: Path, tmp_path: Path) -> None:
-    newcomer = Newcomer(tmp_path, wheel, "openfeature.md")
+    newcomer = Newcomer(tmp_path, wheel, "docs/openfeature.md")
     install, create, serve = newcomer.block("sh", 0).splitlines()
     newcomer.install(install)
     newcomer.run(create)
     with newcomer.serving(serve, "/readyz"):
         (tmp_path / "app.py").write_text(newcomer.block("python", 0))
-        value, variant, decision_id = newcomer.run("python app.py").split()
+        value, variant, _ = newcomer.run("python app.py").split()
         assert (value, variant) in (("False", "baseline"), ("True", "proposal"))
         newcomer.arrive("the first guarded flag")
-        newcomer.environment["DECISION_ID"] = decision_id
         reward = newcomer.run(newcomer.block("sh", 1))
-    assert json.loads(reward)["decision_id"] == decision_id
+    assert json.loads(reward)["decision_id"]
+
+
+def test_a_newcomer_sees_the_demo_as_the_readme_says(wheel: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, wheel, "README.md")
+    install, demo = newcomer.commands(0)
+    newcomer.install(install)
+    with newcomer.serving(demo, "/v1/experiments/front-page"):
+        newcomer.arrive("the page of the demo")
+
+
+def test_a_newcomer_runs_the_service_as_production_says(wheel: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, wheel, "docs/production.md")
+    install, write, token, check, serve = newcomer.commands(0)
+    newcomer.install(install)
+    newcomer.run(write)
+    newcomer.export([token])
+    newcomer.run(check)
+    with newcomer.serving(serve, "/readyz"):
+        said = newcomer.run(newcomer.block("sh", 1))
+        newcomer.arrive("the first decision of a service")
+    assert '"decision_id":"r1"' in said
+    assert said.endswith('"is_repeat":false}')
+    assert "models" in newcomer.run(newcomer.block("sh", 2))  # the audit of a promise that was broken would fail
+
+
+def test_a_newcomer_has_an_experiment_of_their_own_log(wheel: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, wheel, "docs/use-my-data.md")
+    install, *commands = newcomer.commands(0)
+    newcomer.install(install)
+    tutorial = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "tutorial-csv.md").read_text(), re.DOTALL)
+    assert tutorial is not None
+    (tmp_path / "log.py").write_text(tutorial[1].replace(">>> ", "").replace("tempfile.mkdtemp()", "'.'"))
+    said = newcomer.run("\n".join(["python log.py", *commands]))
+    newcomer.arrive("an experiment in shadow, of a log")
+    assert "It pays" in said
+    assert "'shadow'" in said

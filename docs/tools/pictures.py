@@ -18,7 +18,7 @@ from surefoot.reports.figures import DARK_GREY, FLOOR, INK, STYLE, series_colour
 
 FOLDER = Path(__file__).parents[1] / "pictures"
 SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "surefoot"}
-BLUE, GREEN, RED, PURPLE = (series_colour(place) for place in range(4))
+BLUE, GREEN, RED, PURPLE, ORANGE = (series_colour(place) for place in range(5))
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -189,7 +189,10 @@ def guard_limit() -> Figure:
     """A guard beside the limit and other rollouts (docs/guard.md), from `python -m bench.guard --curves FILE`."""
     with (FOLDER / "guard_limit.csv").open() as file:
         rows = list(csv.DictReader(file))
-    colours = {"limit": DARK_GREY, "limit of its bets": RED, "guard": GREEN, "canary": PURPLE, "reactive": BLUE}
+    colours = {
+        "limit": DARK_GREY, "limit of its bets": RED, "guard": GREEN, "guard, to save": ORANGE, "canary": PURPLE,
+        "reactive": BLUE,
+    }  # fmt: skip
     figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.6), sharex=True)
     for ax, learner in zip(axes, dict.fromkeys(row["learner"] for row in rows), strict=True):
         what = "kept" if float(learner) >= 0.3 else "earned"

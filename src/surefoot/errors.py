@@ -1,7 +1,8 @@
 """Everything surefoot raises on purpose.
 
-Every message holds the rule, what came instead, and what to do. A call that raises has changed nothing, except that it
-keeps what contradicts a declaration: an alarm stays on, and shards that met an older copy of their hub stay paused.
+Every message holds the rule, what came instead, and what to do; a rule about one field has its name, alone, in the
+first backticks, and `field` is that name. A call that raises has changed nothing, except that it keeps what contradicts
+a declaration: an alarm stays on, and shards that met an older copy of their hub stay paused.
 
 SurefootError
  ├── ConfigError (ValueError)        a setting that no policy can run with
@@ -33,6 +34,10 @@ SurefootError
  └── SolverError (RuntimeError)      a numerical solver that gave no usable answer
 """
 
+import re
+
+FIRST_RULE, NAME = re.compile("`([^`]*)`"), re.compile(r"\b[A-Za-z_]\w*")
+
 
 class SurefootError(Exception):
     """The base of every error of this package.
@@ -45,9 +50,16 @@ class SurefootError(Exception):
     >>> try:
     ...     surefoot.UCB(arms=1)
     ... except SurefootError as error:
-    ...     print(type(error).__name__, isinstance(error, ValueError))
-    ConfigError True
+    ...     print(type(error).__name__, isinstance(error, ValueError), error.field)
+    ConfigError True arms
     """
+
+    @property
+    def field(self) -> str | None:
+        """The argument or setting that the rule is about; None where it is about none, or about several."""
+        rule = FIRST_RULE.search(str(self))
+        names = set(NAME.findall(rule[1])) if rule else set[str]()
+        return names.pop() if len(names) == 1 else None
 
 
 class ConfigError(SurefootError, ValueError):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from surefoot.cli import COMMANDS
 from surefoot.cli.commands import app
 from surefoot.errors import JournalConflictError
-from surefoot.experiment import read_status
+from surefoot.experiment import Status, read_status
 from surefoot.journal import open_journal
 from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
 from tests.cli.shell import shell
@@ -198,6 +199,19 @@ def test_creating_an_experiment_again_opens_it(tmp_path: Path) -> None:
     assert "settings differ" in str(other.exception)
 
 
+def test_metrics_have_units_of_their_own(tmp_path: Path) -> None:
+    path, metrics = str(tmp_path / "shop.db"), {"cost": {"kind": "ceiling", "low": 0, "high": 1, "alpha": 0.1}}
+    settings = ["--policy", "Guard", "--set", "delta=0.1", "--set", f"metrics={json.dumps(metrics)}", "--reward-unit"]
+    done = CliRunner().invoke(app, ["experiment", "create", path, "shop", *settings, "cost=EUR"])
+    assert done.exit_code == 0, done.output
+    with open_journal(path, read_only=True) as journal:
+        status = read_status(journal, "shop")
+    assert isinstance(status, Status)
+    assert status.reward_unit == {"cost": "EUR"}
+    wrong = CliRunner().invoke(app, ["experiment", "create", path, "bill", *settings, "EUR"])
+    assert "must map metrics to units, such as {'cost': 'USD'}" in str(wrong.exception)
+
+
 def test_the_mode_changes_and_the_journal_keeps_why(tmp_path: Path) -> None:
     journal, runner = str(tmp_path / "shop.journal"), CliRunner()
     args = ["--policy", "Guard", "--set", "alpha=0.1", "--set", "delta=0.05"]
@@ -225,19 +239,22 @@ def test_a_shell_completes_commands_and_options(words: str, completion: str) -> 
 
 
 def test_ctrl_c_does_not_wait_for_chunks_that_were_begun(tmp_path: Path) -> None:
-    # A chunk that takes an hour: only a command that does not wait for it ends at all.
+    # A chunk of ten minutes leaves a file: only a command that does not wait for it ends without one.
     code = (
         "import os, signal, sys, threading, time\n"
         "from surefoot.simulation.workers import workers_on\n"
         "import surefoot.cli.simulations as module\n"
         "def run_sweep(*args, **kwargs):\n"
         "    with workers_on('local:1') as executor:\n"
-        "        executor.submit(time.sleep, 3600)\n"
+        "        executor.submit(lambda: (time.sleep(600), open(sys.argv[3] + '.done', 'w')))\n"
+        "        print(time.time(), flush=True)\n"
         "        signal.raise_signal(signal.SIGINT)\n"
         "module.run_sweep = run_sweep\n"
         "from surefoot.cli import main; main()\n"
     )
     command = [sys.executable, "-c", code, "reproduce", "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True)
+    print(f"\nfrom Ctrl-C to the end: {time.time() - float(done.stdout):.1f} s")
     assert done.returncode == 130
+    assert not (tmp_path / "out.done").exists()
     assert done.stderr == "\nsurefoot: interrupted; the same command continues where this one stopped.\n"

@@ -69,7 +69,7 @@ def test_every_format_counts_once_and_says_what_is_refused(journal: Path, suffix
     WRITERS[suffix](pl.DataFrame(ROWS + BAD), file)
     first = run(journal, "chat", "--from", file)
     assert first.exit_code == 0, first.output
-    assert "Accepted 30 rewards, 0 of which had come before." in first.output
+    assert "Accepted 30 rewards." in first.output
     listed = [json.loads(line) for line in refused.read_text().splitlines()]
     assert [one["reason"] for one in listed] == REASONS
     assert [one["decision_id"] for one in listed] == [row["decision_id"] for row in BAD]
@@ -77,12 +77,35 @@ def test_every_format_counts_once_and_says_what_is_refused(journal: Path, suffix
     WRITERS[suffix](pl.DataFrame(ROWS), file)
     before = status(journal)
     again = run(journal, "chat", "--from", file)
-    assert "Accepted 30 rewards, 30 of which had come before." in again.output
+    assert "Accepted 30 rewards, 30 of them duplicates." in again.output
     assert not refused.exists()
     assert status(journal) == before
     # What was missing may follow.
     WRITERS[suffix](pl.DataFrame([{"decision_id": "000", "cost": 0.5}, {"decision_id": "005", "cost": 0.5}]), file)
-    assert "Accepted 2 rewards, 0 " in run(journal, "chat", "--from", file).output
+    assert "Accepted 2 rewards." in run(journal, "chat", "--from", file).output
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_not_finite_is_refused_and_the_rest_sent(journal: Path, suffix: str, value: float) -> None:
+    """From a journal and through a service."""
+    file = journal.with_name(f"rewards.{suffix}")
+    good = {"decision_id": "001", "quality": 0.5, "cost": 0.25}
+    if suffix == "jsonl":  # JSON has none, but numbers too large
+        file.write_text(f'{{"decision_id": "000", "quality": 1{"0" * 400}, "cost": 0.25}}\n{json.dumps(good)}\n')
+    else:
+        WRITERS[suffix](pl.DataFrame([{"decision_id": "000", "quality": value, "cost": 0.25}, good]), file)
+
+    def check(place: Path | str) -> None:
+        result = run(place, "chat", "--from", file)
+        assert result.exit_code == 0, result.output
+        assert "Accepted 1 reward" in result.output
+        (line,) = file.with_name(f"{file.name}.refused.jsonl").read_text().splitlines()
+        assert (json.loads(line)["decision_id"], json.loads(line)["reason"]) == ("000", "out_of_range")
+
+    check(journal)
+    with running(Settings(database=str(journal))) as address:
+        check(address)
 
 
 def test_an_interrupted_run_is_continued_by_the_same_command(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +124,7 @@ def test_an_interrupted_run_is_continued_by_the_same_command(journal: Path, monk
         patch.setattr(Experiment, "reward_all", interrupted)
         run(journal, "chat", "--from", file)
     assert status(journal)[0] == 14
-    assert "Accepted 30 rewards, 14 of which had come before." in run(journal, "chat", "--from", file).output
+    assert "Accepted 30 rewards, 14 of them duplicates." in run(journal, "chat", "--from", file).output
     assert status(journal)[0] == 30
 
 
@@ -177,7 +200,7 @@ def test_the_bar_says_how_far_it_has_come(journal: Path, monkeypatch: pytest.Mon
 def test_a_value_that_is_no_number_and_a_metric_that_does_not_exist_are_refused(journal: Path) -> None:
     file = journal.with_name("rewards.csv")
     file.write_text("decision_id,quality,stars\n001,good,\n002,,5\n003,0.5,\n")
-    assert "Accepted 1 rewards" in run(journal, "chat", "--from", file).output
+    assert "Accepted 1 reward." in run(journal, "chat", "--from", file).output
     first, second = map(json.loads, journal.with_name("rewards.csv.refused.jsonl").read_text().splitlines())
     assert (first["decision_id"], first["reason"]) == ("001", "quality is not a number")
     assert second["decision_id"] == "002"
@@ -190,7 +213,7 @@ def test_a_linear_reward_has_the_column_reward(tmp_path: Path) -> None:
         shop.decide(baseline=0, decision_id="one")
     (tmp_path / "rewards.csv").write_text("decision_id,reward\none,0.5\ntwo,0.5\n")
     output = run(tmp_path / "shop.journal", "shop", "--from", tmp_path / "rewards.csv").output
-    assert "Accepted 1 rewards" in output
+    assert "Accepted 1 reward." in output
     assert "Refused 1" in output
 
 
@@ -203,8 +226,8 @@ def test_the_service_takes_them_as_well(tmp_path: Path) -> None:
             for at in range(40):
                 client.post("/v1/experiments/chat/decisions", json={"decision_id": f"{at:03d}"})
         pl.DataFrame(ROWS + BAD).write_ndjson(file)
-        for repeats in (0, 30):
+        for duplicates in ("", ", 30 of them duplicates"):
             output = run(address, "chat", "--from", file).output
-            assert f"Accepted 30 rewards, {repeats} of which had come before." in output
+            assert f"Accepted 30 rewards{duplicates}." in output
             assert [json.loads(line)["reason"] for line in refused.read_text().splitlines()] == REASONS
         assert run(address, "nobody", "--from", file).exit_code == 1

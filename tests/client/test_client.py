@@ -3,7 +3,9 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -66,8 +68,8 @@ def test_mistakes_of_the_caller_are_raised_and_not_hidden_by_a_fallback(address:
             client.decide("shop", {"blue": [1.0]})
         assert (caught.value.status, caught.value.type) == (422, "/problems/invalid")
         with pytest.raises(ServiceError) as caught:
-            client.decide("nobody", ROWS)
-        assert caught.value.type == "/problems/unknown-experiment"
+            client.decide("shop", ROWS, decision_id="v" * 201)
+        assert caught.value.status == 400
 
 
 def test_a_dead_service_never_breaks_the_shop(tmp_path: Path) -> None:
@@ -240,6 +242,8 @@ def test_without_httpx_the_client_says_what_to_install() -> None:
         httpx.Response(403, json={"type": "/problems/not-allowed", "status": 403}),
         httpx.Response(500, json={"type": "/problems/internal", "status": 500}),
         httpx.Response(520, text="<html>"),
+        httpx.Response(404, json={"type": "/problems/unknown-experiment", "status": 404}),
+        httpx.Response(404, json={"type": "/problems/unknown-catalogue", "status": 404}),
         httpx.Response(404, text="the proxy knows no such host"),
         httpx.Response(302, headers={"location": "https://login.example"}),
         httpx.Response(200, text="<html>sign in</html>"),
@@ -286,6 +290,28 @@ def test_what_is_not_the_callers_mistake_plays_the_baseline_and_is_reported(
     assert "`on_failure` raised" in caplog.text
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_client_stays_away_as_long_as_it_is_told(status: int) -> None:
+    asked = list[float]()
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/decisions"):
+            asked.append(time.monotonic())
+        return httpx.Response(status, headers={"retry-after": "1"}, json={"type": "/problems/busy"})
+
+    with Client(NOBODY, timeout=0.9, transport=httpx.MockTransport(respond)) as hurried:
+        began = time.monotonic()
+        assert hurried.decide("shop", ROWS).is_fallback
+        assert (len(asked), time.monotonic() - began < 0.9) == (1, True), "the baseline at once: it cannot wait so long"
+        hurried.close(0.0)
+    asked.clear()
+    with Client(NOBODY, timeout=3.5, transport=httpx.MockTransport(respond)) as patient:
+        assert patient.decide("shop", ROWS).is_fallback
+        patient.close(0.0)
+    assert 2 <= len(asked) <= 4
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(asked))
+
+
 def test_a_refused_token_drops_no_round(tmp_path: Path) -> None:
     file, path = TokenFile(tmp_path / "tokens"), str(tmp_path / "tokens")
     admin, expired = file.create(["admin"]), "surefoot_00000000_expired"
@@ -300,3 +326,27 @@ def test_a_refused_token_drops_no_round(tmp_path: Path) -> None:
                 shop.experiment("shop")
             assert caught.value.status == 401
             shop.close(0.0)
+
+
+def test_an_experiment_that_was_deleted_and_a_catalogue_that_was_restored_away_break_no_shop(tmp_path: Path) -> None:
+    reports = list[str]()
+    journal = str(tmp_path / "shop.journal")
+    with (
+        running(Settings(database=journal)) as address,
+        Client(address, timeout=30, on_failure=lambda _, error: reports.append(error.type)) as shop,
+    ):
+        shop.create_experiment("shop", POLICY, mode="guarded")
+        shop.create_experiment("other", POLICY, mode="guarded")
+        catalogue = shop.register("other", ROWS)
+        lost = shop.decide("shop", catalogue=catalogue, baseline="red", decision_id="lost")
+        assert (lost.is_fallback, lost.action_id) == (True, "red")
+        gone = shop.decide("gone", ROWS, decision_id="gone")
+        assert (gone.is_fallback, gone.action_id) == (True, "blue")
+        assert shop.reward("gone", "gone", 1.0).is_queued
+        assert shop.decide("shop", ROWS, decision_id="well").round == 1
+        assert shop.flush(30.0), "what is refused for good holds nothing up"
+        assert len(shop.later.refused) == 3
+        with pytest.raises(ServiceError) as refused:
+            shop.experiment("gone")
+        assert refused.value.status == 404
+    assert set(reports) == {"/problems/unknown-experiment", "/problems/unknown-catalogue"}

@@ -48,9 +48,7 @@ BODY = (
     b"\xff",
 )
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
-LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
-
-
+LINEAR = [name[:-1] for name, kind in vars(native).items() if name.endswith("N") and hasattr(kind, "decide_given")]
 CONSTRAINTS = {kind.name: kind.code for kind in Constraint.__subclasses__() if kind.__module__ == Constraint.__module__}
 CHOICES = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS, "constraint": CONSTRAINTS}
 

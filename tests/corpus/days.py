@@ -42,6 +42,26 @@ KINDS = {
     "pair": ("Guard", PAIR),
     "metrics": ("Guard", METRICS),
 }
+WINDOW, ALARMS, CONFIRM = {"reward_window": 6.0}, {"reward_bounds": (0.0, 1.0)}, {"confirm_within": 3.0}
+HARD_DAYS: dict[tuple[str, str, str], dict[str, Any]] = {
+    ("windows", "rows", "process"): {**WINDOW, **ALARMS, "default_reward": 0.1, "sealed": True},
+    ("windows", "arms", "process"): {**WINDOW, **ALARMS, "default_reward": 0.1},
+    ("windows", "pair", "process"): {**WINDOW, "sealed": True},
+    ("windows", "metrics", "process"): WINDOW,
+    ("windows", "rows", "shard"): {**WINDOW, **ALARMS},
+    ("windows", "metrics", "shard"): WINDOW,
+    ("windows", "rows", "edge"): {"reward_window": 1e6},
+    ("windows", "pair", "edge"): {"reward_window": 1e6},
+    ("alarms", "rows", "process"): ALARMS,
+    ("confirmations", "rows", "process"): {**ALARMS, **CONFIRM},
+    ("alarms", "arms", "process"): ALARMS,
+    ("alarms", "pair", "process"): {},
+    ("alarms", "metrics", "process"): {"sealed": True},
+    ("alarms", "rows", "shard"): ALARMS,
+    ("alarms", "pair", "shard"): {},
+    ("alarms", "rows", "edge"): {"reward_bounds": [0.0, 1.0]},
+    ("alarms", "metrics", "edge"): {},
+}
 THETA = np.array([0.8, 0.4])
 
 
@@ -115,6 +135,55 @@ class Day:
         return result
 
 
+class HardDay(Day):
+    """Corrections, confirmations and erasures; rewards that come late, or break what was declared, and their alarms."""
+
+    def __init__(self, kind: str, place: Any, seed: int) -> None:
+        super().__init__(kind, place, seed)
+        self.lost: list[str] = []
+
+    def play(self) -> list[Any]:
+        for turn in range(ROUNDS):
+            self.place.tick()
+            self.decide(f"visit-{turn}")
+            if self.rng.random() < 0.1:
+                self.say("void", lambda: self.place.void(self.waiting[-1][0]))
+            while len(self.waiting) > self.rng.integers(1, 9):
+                self.settle(*self.waiting.pop(int(self.rng.integers(len(self.waiting)))))
+            if turn in (22, 40):
+                self.say("breach", lambda: self.place.reward(self.waiting[-1][0], self.breach()))
+            if turn in (26, 44):
+                self.say("answer", partial(self.place.acknowledge, "relearn" if turn == 26 else "renew"))
+            if turn == 33:
+                self.place.restart()
+            if turn == 70:
+                ids = [f"visit-{number}" for number in range(0, 30, 3)]
+                self.say("erase", partial(self.place.erase, ids))
+            if turn % 10 == 9:
+                while self.lost:
+                    self.say("abandon", partial(self.place.abandon, self.lost.pop()))
+                self.place.renew()
+                self.say("alarm", self.place.alarm)
+        self.place.restart()
+        self.say("alarm", self.place.alarm)
+        return self.story
+
+    def breach(self) -> Any:
+        return {"quality": 1.5, "cost": 2.5} if self.kind == "metrics" else 1.5
+
+    def settle(self, decision_id: str, source: str) -> None:
+        luck = self.rng.random()
+        if luck < 0.3:
+            self.say("confirm", lambda: self.place.confirm([decision_id, "nobody"]))
+        if luck > 0.9:
+            self.lost.append(decision_id)
+            return
+        super().settle(decision_id, source)
+        if luck < 0.6:
+            value = self.reward(source)
+            self.say("correct", lambda: self.place.correct(decision_id, value))
+
+
 def days() -> Iterator[tuple[str, Callable[[Path], Any]]]:
     """Every cell that there is, by its name."""
     for place, opens in places.PLACES.items():
@@ -122,11 +191,20 @@ def days() -> Iterator[tuple[str, Callable[[Path], Any]]]:
             if kind == "arms" and place in ("shard", "edge"):
                 continue  # only SafeLUCB and Guard can be leased
             yield f"{kind} {place}", partial(played, opens=opens, kind=kind, policy=policy, settings=settings)
+    for (name, kind, place), options in HARD_DAYS.items():
+        policy, settings = KINDS[kind]
+        if name == "confirmations":
+            settings = places.shared(policy, settings)  # or the learner plays too late to be confirmed
+        opens = partial(places.PLACES[place], **options)
+        yield (
+            f"{name} {kind} {place}",
+            partial(played, opens=opens, kind=kind, policy=policy, settings=settings, day=HardDay),
+        )
 
 
-def played(folder: Path, opens: Any, kind: str, policy: str, settings: dict[str, Any]) -> Any:
+def played(folder: Path, opens: Any, kind: str, policy: str, settings: dict[str, Any], day: type[Day] = Day) -> Any:
     with places.seeded_coins(7), opens(folder, policy, settings) as place:
-        story = Day(kind, place, 11).play()
+        story = day(kind, place, 11).play()
         return plain({"story": story, **place.end()})
 
 

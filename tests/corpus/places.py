@@ -25,7 +25,7 @@ from surefoot.policies.by_name import make_policy
 from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.events import edge_chain
 from surefoot.service import edges
-from surefoot.service.responses import DecisionRead
+from surefoot.service.responses import ProvedDecision
 from surefoot.service.settings import Settings
 from tests.service.servers import running
 from tests.sharing.edges import new_keys, options_of
@@ -84,6 +84,12 @@ def status_of(status: Any) -> dict[str, Any]:
     return entry
 
 
+def alarm_of(status: Any) -> list[Any]:
+    """What is wrong, and what waits for a word."""
+    known = (status.alarm, status.alarm_round, status.refused, status.unconfirmed, status.pending, status.waiting)
+    return [*known, status.margin, status.worst_margin, status.debt]
+
+
 def verdict_of(report: Any) -> dict[str, Any]:
     return {"is_clean": report.is_clean, **{name: getattr(report.tally, name) for name in TALLY}}
 
@@ -126,6 +132,21 @@ class Process:
 
     def void(self, decision_id: str) -> Any:
         return self.shop.void(decision_id, reason="late")
+
+    def correct(self, decision_id: str, value: Any) -> Any:
+        return self.shop.correct(decision_id, value, reason="misread")
+
+    def confirm(self, decision_ids: list[str]) -> Any:
+        return self.shop.confirm(decision_ids)
+
+    def acknowledge(self, response: Any) -> Any:
+        return self.shop.acknowledge(response, reason="looked into")
+
+    def erase(self, decision_ids: list[str]) -> Any:
+        return self.shop.erase(decision_ids, reason="asked for")
+
+    def alarm(self) -> Any:
+        return alarm_of(self.shop.status())
 
     def set_mode(self, mode: Any) -> None:
         self.shop.set_mode(mode, reason="because")
@@ -253,7 +274,7 @@ class Requests:
         return int(self.ask("erasures", {"decision_ids": decision_ids, "reason": reason})["erased"])
 
     def find(self, decision_id: str) -> Answer:
-        read: DecisionRead = self.ask(f"decisions/{decision_id}", None, DecisionRead, "GET")
+        read: ProvedDecision = self.ask(f"decisions/{decision_id}", None, ProvedDecision, "GET")
         return read.answer
 
     def status(self) -> Any:
@@ -407,8 +428,8 @@ class AtEdge(Process):
 
 def opens(kind: Any) -> Any:
     @contextmanager
-    def opened(folder: Path, policy: str, settings: dict[str, Any]) -> Iterator[Any]:
-        yield kind(folder, policy, settings)
+    def opened(folder: Path, policy: str, settings: dict[str, Any], **options: Any) -> Iterator[Any]:
+        yield kind(folder, policy, settings, **options)
 
     return opened
 

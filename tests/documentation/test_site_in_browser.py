@@ -74,7 +74,7 @@ def search(tab: Tab, built: Built, word: str) -> None:
         ("LLM", "small-model.html"),
         ("webhook", "small-model.html"),
         ("FastAPI", "small-model.html"),
-        ("canary", "bill.html"),
+        ("canary", "small-model.html"),
         ("rollback", "small-model.html"),
         ("rollout", "openfeature.html"),
         ("propensity", "replay.html"),

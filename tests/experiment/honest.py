@@ -10,13 +10,12 @@ import surefoot
 from surefoot.experiment import Experiment
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import Clock
+from tests.policies import safe_runs
 from tests.worlds import World
 
+# Here the noise may take a reward below 0.
 CONSTRAINTS: dict[str, Any] = {
-    "cumulative": "cumulative",
-    "checkpoints": {"name": "checkpoints", "every": 10},
-    "stagewise": "stagewise",
-    "reserve": {"name": "reserve", "granted": 1.5},
+    **safe_runs.CONSTRAINTS,
     "realised_path": {"name": "realised_path", "lowest_reward": -1.0},
 }
 Make = Callable[[dict[str, Any]], Any]

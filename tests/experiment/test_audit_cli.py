@@ -101,7 +101,7 @@ def test_every_constraint_has_its_promise_in_words(name: str) -> None:
         (("audit", "{journal}", "--report", "report.pdf"), "must end in .html or .md"),
         (("experiment", "status", "{journal}", "other"), "has no experiment 'other'"),
         (("experiment", "export", "{journal}", "shop", "out.xlsx"), "must be one of parquet, csv, dsjson"),
-        (("experiment", "create", "{new}", "a", "--policy", "Oracle"), "got 'Oracle'. Known are SafeLUCB, CLUCB"),
+        (("experiment", "create", "{new}", "a", "--policy", "Oracle"), "got 'Oracle'. Known are CLUCB, CLUCB2"),
         (("experiment", "create", "{new}", "a", "--set", "dim"), "must be key=value"),
         (("experiment", "create", "{new}", "a", "--set", "dim=2"), "missing 3 required"),
         (("experiment", "create", "{new}", "a", "--settings", "none.toml"), "must be a TOML file"),

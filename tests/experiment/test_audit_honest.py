@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.audit import Report, audit
+from surefoot.audit import Report, audit, constraints
 from surefoot.experiment import Experiment
 from surefoot.journal import Journal, open_journal
+from surefoot.safety.constraints import Constraint
 from tests.experiment.honest import CONSTRAINTS, Make, new_world, played, safe
 
 RADII = ["paper", "logdet", "amm", "dual", "residual"]
@@ -71,6 +72,11 @@ def test_every_policy_passes_with_late_rewards_and_with_windows(name: str, windo
     assert report.tally.learner > 0
     assert report.tally.refused["unknown"] == 1
     assert (report.tally.defaults > 0) == (window is not None)
+
+
+def test_every_constraint_is_known_to_the_audit_and_tried_here() -> None:
+    known = [kind.name for kind in Constraint.known.values() if kind.__module__ == Constraint.__module__]
+    assert list(constraints.CONSTRAINTS) == list(CONSTRAINTS) == known
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)

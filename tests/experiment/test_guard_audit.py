@@ -5,8 +5,9 @@ import hashlib
 import math
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ from surefoot.audit.bank import RebuiltBank, ramp_share
 from surefoot.audit.coins import CoinFairness, coin_of
 from surefoot.audit.declarations import read_guard
 from surefoot.audit.report import as_markdown, promise, verdict
-from surefoot.experiment import Experiment, coins, create_shared, restore
+from surefoot.experiment import Experiment, coins, create_shared, restore, verbs
 from surefoot.journal import open_journal
 from surefoot.reports.audit_page import as_html
-from surefoot.rounds import Answer, encode, events
+from surefoot.rounds import Answer, decode, encode, events
 from surefoot.sharing.hub import EdgeTerms, Granted, Hub
 from tests.experiment.guard_worlds import SETTINGS, new_guard, play, played
 from tests.experiment.tampering import Row, Tamper, assert_named, first, forged, is_learner, load, rehashed, save, swap
@@ -395,10 +396,40 @@ def a_coin_on_the_same_side(rows: list[Row]) -> int:
     return int(row["number"])
 
 
+def a_block(rows: list[Row], after: int = 2) -> Row:
+    return first(rows, "coins", lambda payload: "commitment" in payload, after=after)
+
+
 def a_commitment_after_its_first_coin(rows: list[Row]) -> int:
-    at = next(i for i, row in enumerate(rows) if row["kind"] == "coins")
-    rows[at], rows[at + 1] = rows[at + 1], rows[at]
-    return int(rows[at + 1]["number"])
+    row = first(rows, "round", lambda payload: "coins" in payload)
+    row["payload"]["coins"] = a_block(rows)["number"]
+    return int(row["number"])
+
+
+def a_block_for_the_round_at_hand(rows: list[Row]) -> int:
+    """Whose secret was drawn again until the coin of that round suited."""
+    row = a_block(rows)
+    row["payload"]["first"] = first(rows, "round", after=row["number"])["payload"]["round"]
+    return int(row["number"])
+
+
+def a_block_that_begins_late(rows: list[Row]) -> int:
+    row = a_block(rows)
+    row["payload"]["first"] += 1
+    return int(first(rows, "round", lambda p: p.get("coins") == row["number"])["number"])
+
+
+def a_round_without_its_coin(rows: list[Row]) -> int:
+    row = first(rows, "round", lambda p: "coins" in p and p["source"] == "baseline", after=80)
+    row["payload"].update(share=0.0)
+    del row["payload"]["coins"], row["payload"]["draw"]
+    return int(row["number"])
+
+
+def a_restore_without_a_new_block(rows: list[Row]) -> int:
+    mode = first(rows, "mode")
+    mode["payload"]["lost"] = 0
+    return int(first(rows, "round", lambda payload: "coins" in payload, after=mode["number"])["number"])
 
 
 def a_commitment_to_another_secret(rows: list[Row]) -> int:
@@ -461,6 +492,10 @@ def a_secret_that_is_used_twice(rows: list[Row]) -> int:
 COINS: dict[Tamper, str] = {
     a_coin_on_the_same_side: "draw",
     a_commitment_after_its_first_coin: "block",
+    a_block_for_the_round_at_hand: "block",
+    a_block_that_begins_late: "block",
+    a_round_without_its_coin: "share",
+    a_restore_without_a_new_block: "block",
     a_commitment_to_another_secret: "draw",
     a_secret_that_is_short: "secret",
     revealed("cd" * 32): "secret",
@@ -502,37 +537,140 @@ def test_coins_whose_secret_is_still_hidden_are_counted_and_named(honest_guards:
     assert report.tally.coins_hidden.total() > hidden, "a wrong secret reveals nothing"
 
 
-def test_processes_have_blocks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coins, "BLOCK", 20)
-    clock, guard = Clock(), new_guard()
-    with open_journal(tmp_path / "two.db") as journal:
-        one = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
-        two = Experiment.open(journal, "shop", clock=clock)
-        for turn in range(10):
-            play(one if turn % 2 else two, guard, clock, 7, seed=turn)
-        report = audit(journal, "shop")
-    assert report.is_clean, [*report.findings]
-    assert report.tally.coin_blocks >= 6
-    assert report.tally.coin_blocks_at_once == 2
-    assert len(report.tally.coins_hidden) == 2
+@pytest.fixture
+def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in ("experiment", "audit"):
+        monkeypatch.setattr(f"surefoot.{room}.coins.BLOCK", 20)
 
 
-def test_only_the_first_block_of_a_process_can_be_chosen_by_who_knows_its_first_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A secret that is drawn again until its first coin suits must begin a block with the round of that coin."""
-    monkeypatch.setattr(coins, "BLOCK", 20)
+def drawn_by(shop: Experiment, rounds: int, **request: Any) -> dict[int, float | None]:
+    """The coin of each round, which has an equal share."""
+    answers = [shop.decide(baseline="old", proposal="new", **request) for _ in range(rounds)]
+    return {one.round: one.draw for one in (shop.round(answer.decision_id) for answer in answers)}
+
+
+@pytest.mark.usefixtures("short_blocks")
+def test_processes_share_their_blocks_where_they_share_a_folder(tmp_path: Path) -> None:
     clock, guard = Clock(), new_guard()
-    for name, processes in (("one", 1), ("many", 12)):
+    for name, apart in (("one", None), ("two", tmp_path / "apart")):
         with open_journal(tmp_path / f"{name}.db") as journal:
-            shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
-            for turn in range(processes):
-                play(shop, guard, clock, 120 // processes, seed=turn)
-                shop = Experiment.open(journal, "shop", clock=clock)
+            one = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
+            two = Experiment.open(journal, "shop", clock=clock, secrets=apart)
+            for turn in range(10):
+                play(one if turn % 2 else two, guard, clock, 7, seed=turn)
             report = audit(journal, "shop")
         assert report.is_clean, [*report.findings]
-        assert report.tally.coin_blocks_late == report.as_dict()["coins"]["blocks_late"] == processes
-        assert report.tally.coin_blocks >= max(4, processes)
+        folders = 1 if apart is None else 2
+        assert report.tally.coin_blocks_at_once == report.as_dict()["coins"]["blocks_at_once"] == folders
+        assert report.tally.coins_missing == report.as_dict()["coins"]["missing"]
+        assert (report.tally.coins_missing > 0) == (folders > 1)
+        assert report.tally.coin_blocks >= 4
+        assert len(report.tally.coins_hidden) <= folders
+
+
+@pytest.mark.usefixtures("short_blocks")
+def test_a_process_goes_on_with_the_blocks_of_one_that_has_ended(tmp_path: Path) -> None:
+    """So nobody restarts until a coin suits, and a process that decides once has a coin for it."""
+    for number in range(70):
+        with open_journal(tmp_path / "shop.db") as journal:
+            shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock(), or_open=True)
+            shop.decide(baseline="old", proposal="new", decision_id=f"visit-{number}")
+    with open_journal(tmp_path / "shop.db") as journal:
+        report = audit(journal, "shop")
+        assert report.is_clean, [*report.findings]
+        tally = report.tally
+        assert (tally.coin_blocks, tally.coin_blocks_at_once, tally.coins_missing) == (4, 1, 0)
+        assert (report.coins.coins, tally.coins_recomputed) == (70, 60)  # type: ignore[union-attr]
+        assert len([*(tmp_path / "shop.db.coins").iterdir()]) <= 2, "what is revealed is removed"
+
+
+@pytest.mark.usefixtures("short_blocks")
+def test_a_round_that_was_rolled_back_has_the_same_coin(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as journal:
+        shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock())
+        lost = list[float | None]()
+
+        def fails(turn: Any) -> None:
+            decide = partial(verbs.decide, turn)
+            answers = [decide(shop.read({"baseline": "old", "proposal": "new"})) for _ in range(45)]
+            lost.extend(
+                decode(turn.transaction.find(f"d:{one.decision_id}"), events.PairRound).draw  # type: ignore
+                for one in answers
+            )
+            raise OSError("a disk that is full")
+
+        with pytest.raises(OSError, match="a disk that is full"):
+            shop.transact(fails)
+        assert list(drawn_by(shop, 20).values()) == lost[:20]
+        assert drawn_by(Experiment.open(journal, "shop", clock=Clock()), 1) == {21: lost[20]}
+        assert audit(journal, "shop").is_clean
+
+
+def test_a_process_without_the_secrets_loses_one_round(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as journal:
+        for number in range(5):
+            shop = Experiment.create(
+                journal,
+                "shop",
+                new_guard(),
+                mode="guarded",
+                clock=Clock(),
+                or_open=True,
+                secrets=tmp_path / str(number),
+            )
+            drawn = drawn_by(shop, 3)
+            assert [draw is None for draw in drawn.values()] == [number > 0, False, False]
+        report = audit(journal, "shop")
+    assert report.is_clean, [*report.findings]
+    assert (report.tally.coins_missing, report.tally.coin_blocks_at_once) == (4, 5)
+    assert "| &nbsp;&nbsp;rounds without a coin, where a block had to begin | 4; more" in as_markdown(
+        report
+    ) or "rounds without a coin, where a block had to begin | 4; more" in as_markdown(report)
+
+
+class Chosen(coins.Coins):
+    """An operator who commits to many blocks, and takes for each round the one whose coin suits."""
+
+    MANY = 20
+    pool: ClassVar[list[tuple[int, bytes]]] = []
+
+    def draw(self, turn: Any, round_: int) -> float:
+        if round_ == 2:
+            for _ in range(self.MANY - 1):
+                secret = self._secrets.find(self._secrets.new({one.commitment for one in coins._blocks(turn)}))
+                assert secret is not None
+                record = events.CoinBlock(commitment=coins.commitment_to(secret), first=round_ + 1)
+                self.pool.append((turn.write(events.COINS, record).number, secret))
+        draw, share = super().draw(turn, round_), turn.state.policy.share
+        suits = [one for one in self.pool if round_ > 2 and coin_of(one[1], round_) < share]
+        if suits:
+            self.block, secret = self.pool.pop(self.pool.index(suits[0]))  # each once, so that none is hidden twice
+            self._first = self._until = 0
+            return coin_of(secret, round_)
+        return draw
+
+
+def test_blocks_that_were_there_to_choose_from_are_counted_used_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.experiment.experiment.Coins", Chosen)
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock())
+    drawn_by(shop, 60)
+    report = audit(journal, "shop")
+    assert report.is_clean, [*report.findings]
+    assert not Chosen.pool
+    assert report.tally.coin_blocks_at_once == Chosen.MANY
+    assert f"{Chosen.MANY} for one coin at most" in as_markdown(report)
+
+
+@pytest.mark.usefixtures("short_blocks")
+def test_a_block_that_runs_out_between_two_coins_costs_one_round() -> None:
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock())
+    for _ in range(4):
+        shop.decide_all([{"baseline": "old", "proposal": "new"}] + [{"baseline": "old", "proposal": "old"}] * 30)
+    report = audit(journal, "shop")
+    assert report.is_clean, [*report.findings]
+    assert (report.tally.coin_blocks, report.tally.coins_missing, report.tally.coin_blocks_at_once) == (4, 3, 1)
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -549,30 +687,44 @@ def test_no_coin_follows_from_an_id(monkeypatch: pytest.MonkeyPatch, sealed: boo
     assert drawn[0] == drawn[1]
 
 
-def test_blocks_begin_and_end_within_a_batch_and_anew_after_a_restore(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(coins, "BLOCK", 20)
-    path = tmp_path / "shop.db"
-    with open_journal(path) as journal:
+@pytest.mark.usefixtures("short_blocks")
+def test_blocks_begin_and_end_within_a_batch(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as journal:
         shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock())
         for _ in range(3):
             answers = shop.decide_all([{"baseline": "old", "proposal": "new"}] * 25)
             shop.reward_all([(answer.decision_id, 0.5) for answer in answers if isinstance(answer, Answer)])
         report = audit(journal, "shop")
-        assert report.is_clean, [*report.findings]
-        assert report.tally.coin_blocks >= 3
-        assert report.tally.coins_recomputed > 30
-        before = report.tally.coin_blocks
-    shutil.copy(path, tmp_path / "copy.db")
-    with open_journal(tmp_path / "copy.db") as copy:
-        restore(copy, by="ada", reason="the disk failed", accept_loss=True)
-        shop = Experiment.open(copy, "shop", clock=Clock())
+    assert report.is_clean, [*report.findings]
+    tally = report.tally
+    assert (tally.coin_blocks, tally.coin_blocks_at_once, tally.coins_recomputed) == (4, 1, 60)
+
+
+def test_after_a_restore_no_coin_falls_that_may_have_been_seen(tmp_path: Path) -> None:
+    """The copy is used beside the original, whose secrets it finds: each round is decided a second time."""
+    path, copied = tmp_path / "shop.db", tmp_path / "copy.db"
+    with open_journal(path) as journal:
+        shop = Experiment.create(journal, "shop", new_guard(), mode="guarded", clock=Clock())
+        drawn_by(shop, 5)
+        shop.set_mode("paused")
+    shutil.copy(path, copied)
+    with open_journal(path) as journal:
+        shop = Experiment.open(journal, "shop", clock=Clock())
         shop.set_mode("guarded")
-        shop.decide(baseline="old", proposal="new")
+        seen = drawn_by(shop, 5)
+    shutil.copytree(tmp_path / "shop.db.coins", tmp_path / "copy.db.coins")
+    with open_journal(copied) as copy:
+        live = Experiment.open(copy, "shop", clock=Clock())
+        restore(copy, by="ada", reason="the disk failed", accept_loss=True)
+        live.set_mode("guarded")
+        again = drawn_by(live, 5)
         report = audit(copy, "shop")
     assert report.is_clean, [*report.findings]
-    assert report.tally.coin_blocks == before + 1
+    assert again.keys() == seen.keys()
+    assert not set(again.values()) & set(seen.values())
+    assert [draw is None for draw in again.values()] == [True, False, False, False, False]
+    assert (report.tally.coin_blocks, report.tally.coin_blocks_at_once) == (2, 1)
+    assert report.tally.coins_recomputed == 5, "the block of the lost rounds is over, and revealed"
 
 
 class LeasedCoins(Hub):

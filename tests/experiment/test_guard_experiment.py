@@ -501,7 +501,7 @@ def test_settings_that_do_not_go_together_are_refused(kind: str, more: dict[str,
 
 def test_a_unit_of_which_nothing_is_heard_must_count_at_its_worst() -> None:
     for kind in ("odd bounds", "several metrics"):
-        with pytest.raises(ConfigError, match="A unit that brings nothing earns 0"):
+        with pytest.raises(ConfigError, match="A unit without a reward counts as 0"):
             start(new_guard(kind, unit_window=5))
     with pytest.raises(ConfigError, match="settled by `unit_window`"):
         start(new_guard("units", settle_after=3))

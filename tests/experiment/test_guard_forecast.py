@@ -10,6 +10,7 @@ import pytest
 
 from surefoot import Guard
 from surefoot.audit import audit, audit_shards
+from surefoot.audit.coins import LIMIT, CoinFairness
 from surefoot.errors import InputError
 from surefoot.experiment import Experiment, create_shared
 from surefoot.experiment.kinds import Pair
@@ -147,6 +148,49 @@ def test_a_forecast_that_is_changed_afterwards_is_found(tmp_path: Path) -> None:
 
     (tmp_path / "forged").mkdir()
     assert_named(tmp_path, "shop", change, tmp_path / "forged", check="certificate", later=4)
+
+
+LIES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, float]]] = {
+    "predict is off": ({"predict": False}, {}, {"reward": 0.4}),
+    "a ceiling is declared": ({"baseline_ceiling": 0.6}, {}, {"reward": 0.4}),
+    "units have several contexts": ({"unit_window": 50}, {}, {"reward": 0.4}),
+    "no such metric": ({}, {}, {"reward": 0.4, "clicks": 0.4}),
+    "the caller predicted": ({}, {"prediction": 0.5}, {"reward": 0.4}),
+    "nothing to decide": ({}, {"proposal": "old"}, {"reward": 0.4}),
+    "no context": ({}, {"context": None}, {"reward": 0.4}),
+    "held": ({}, {}, {"reward": 0.4}),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_forecast_that_nobody_was_allowed_to_make_is_found(tmp_path: Path, lie: str) -> None:
+    settings, others, said = LIES[lie]
+    with open_journal(tmp_path / "shop.db") as journal:
+        shop = new_shop(journal, **settings)
+        play(shop, 20, **others)
+        if lie == "held":
+            shop.set_mode("paused")
+            play(shop, 5, start=20)
+
+    def add(rows: list[Row]) -> int:
+        row = [row for row in rows if row["kind"] == ROUND][-1]
+        row["payload"]["forecast"] = said
+        return int(row["number"])
+
+    (tmp_path / "forged").mkdir()
+    assert_named(tmp_path, "shop", add, tmp_path / "forged", check="forecast", later=0)
+
+
+@pytest.mark.parametrize("follows", ["the coin", "the reward"])
+def test_predictions_that_are_chosen_after_the_coin_are_found(follows: str) -> None:
+    rng, fairness, honest = np.random.default_rng(7), CoinFairness(), CoinFairness()
+    for _ in range(3000):
+        draw, guess = float(rng.random()), float(rng.random())
+        is_learner = draw < 0.4
+        reward = float(rng.random() < (0.3 if is_learner else 0.5))
+        assert not honest.toss(0.4, draw, is_learner, [guess])
+        fairness.toss(0.4, draw, is_learner, [float(not is_learner) if follows == "the coin" else reward])
+    assert fairness.most > LIMIT
 
 
 def test_shards_hand_in_what_they_said_and_the_audit_recomputes_the_bank_from_it() -> None:

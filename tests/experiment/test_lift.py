@@ -18,8 +18,9 @@ import surefoot
 from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
 from surefoot.experiment.snapshots import differing
-from surefoot.experiment.status import LedgerBounds, earnings_of, ledger_lift
+from surefoot.experiment.status import LedgerBounds, ledger_earnings, ledger_lift
 from surefoot.linear.ellipsoid import Ball
+from surefoot.rounds import Answer
 
 DELTA, RUNS, ROUNDS, NOISE, DIM = 0.2, 60, 160, 0.1, 3
 MOST = int(binom.isf(1e-6, RUNS, DELTA))
@@ -51,7 +52,7 @@ def play(policy: Any, seed: int, look: Callable[[Any, float, float], bool]) -> b
 
 def is_wrong(policy: Any, above: float, earned: float) -> bool:
     """Whether an interval does not hold what is true."""
-    found = earnings_of(policy)
+    found = ledger_earnings(policy)
     surplus = earned - (1 - TOLD["alpha"]) * (earned - above)
     held = [(found.reward, earned), (found.surplus, surplus)]
     lift = ledger_lift(policy)
@@ -152,7 +153,7 @@ def test_nothing_is_said_while_the_alarm_is_on() -> None:
     policy.observe(policy.decide(np.eye(DIM), baseline=0), 0.4)
     policy.report_breach("features", "a row was too long")
     assert ledger_lift(policy) is None
-    assert math.isnan(earnings_of(policy).reward[0])
+    assert math.isnan(ledger_earnings(policy).reward[0])
 
 
 def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:
@@ -211,6 +212,18 @@ def shown(path: Path, name: str) -> str:
     done = CliRunner().invoke(app, ["experiment", "status", str(path), name], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     return " ".join(done.output.split())
+
+
+def test_the_command_line_says_what_a_larger_holdout_would_show(tmp_path: Path) -> None:
+    path = tmp_path / "models.db"
+    with surefoot.open_journal(path) as journal:
+        for name, reserve in (("free", 500.0), ("bound", 0.0)):
+            guard = surefoot.Guard(alpha=0.1, delta=0.1, reserve=reserve, goal="save", seed=1)
+            models = Experiment.create(journal, name, guard, mode="guarded")
+            answers = models.decide_all([{"baseline": "old", "proposal": "new"}] * 60)
+            models.reward_all([(answer.decision_id, 0.5) for answer in answers if isinstance(answer, Answer)])
+            says = "with min_holdout=0.1 the interval would be about half as wide" in shown(path, name)
+            assert says == (models.status().learner_share > 0.9) == (name == "free")
 
 
 def test_the_command_line_says_what_a_guards_lift_is_about(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_the_names_are_those_of_every_policy_that_surefoot_offers() -> None:
     ("name", "hint"),
     [
         ("SafeLUBC", "Did you mean 'SafeLUCB'"),
-        ("Oracle", "Known are SafeLUCB, CLUCB"),
+        ("Oracle", "Known are CLUCB, CLUCB2"),
         ("LinearPolicy", "must be known"),
     ],
 )

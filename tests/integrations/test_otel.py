@@ -10,11 +10,15 @@ from typing import Any
 import httpx
 import pytest
 from opentelemetry import trace
+from opentelemetry._logs import set_logger_provider
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import feature_flag_attributes as flag
 from opentelemetry.trace import SpanKind, StatusCode
 
 import surefoot
@@ -36,6 +40,20 @@ def spans() -> Iterator[tuple[TracerProvider, InMemorySpanExporter]]:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     yield provider, exporter
     provider.shutdown()
+
+
+@pytest.fixture(scope="module")
+def logger_provider() -> LoggerProvider:
+    """The process can have one."""
+    set_logger_provider(provider := LoggerProvider())
+    return provider
+
+
+@pytest.fixture
+def logs(logger_provider: LoggerProvider) -> InMemoryLogRecordExporter:
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    logger_provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    return exporter
 
 
 def event_of(span: ReadableSpan) -> dict[str, Any]:
@@ -69,13 +87,36 @@ def test_a_decision_is_a_span_below_the_current_one(
         assert span.parent is not None
         assert span.parent.span_id == parent.get_span_context().span_id
         assert event_of(span) == {
-            "feature_flag.key": "models",
-            "feature_flag.provider.name": "surefoot",
-            "feature_flag.result.variant": "proposal" if answer.action == "small" else "baseline",
-            "feature_flag.result.reason": reason,
+            flag.FEATURE_FLAG_KEY: "models",
+            flag.FEATURE_FLAG_PROVIDER_NAME: "surefoot",
+            flag.FEATURE_FLAG_RESULT_VARIANT: "proposal" if answer.action == "small" else "baseline",
+            flag.FEATURE_FLAG_RESULT_REASON: flag.FeatureFlagResultReasonValues(reason).value,
             "surefoot.decision_id": "one",
             "surefoot.share": answer.share,
         }
+
+
+def test_an_evaluation_is_a_log_event_in_the_trace_of_its_decision(
+    spans: tuple[TracerProvider, InMemorySpanExporter], logs: InMemoryLogRecordExporter
+) -> None:
+    provider, exporter = spans
+    traced(guarded().decide, tracer_provider=provider)(baseline="big", proposal="small")
+    (log,) = logs.get_finished_logs()
+    (span,) = exporter.get_finished_spans()
+    assert log.log_record.event_name == "feature_flag.evaluation"
+    assert log.log_record.span_id == span.context.span_id
+    assert dict(log.log_record.attributes or {}) == event_of(span)
+
+
+def test_a_held_baseline_is_disabled_as_in_ofrep(spans: tuple[TracerProvider, InMemorySpanExporter]) -> None:
+    provider, exporter = spans
+    models = guarded()
+    models.set_mode("paused")
+    for _ in range(2):
+        traced(models.decide, tracer_provider=provider)(baseline="big", proposal="small", decision_id="one")
+    for span in exporter.get_finished_spans():
+        reason = event_of(span)[flag.FEATURE_FLAG_RESULT_REASON]
+        assert reason == flag.FeatureFlagResultReasonValues.DISABLED.value
 
 
 class _Receiver(BaseHTTPRequestHandler):
@@ -142,6 +183,7 @@ def test_a_receiver_of_otlp_gets_span_and_evaluation(receiver: Any) -> None:
 EXPORTED = """
 import sys
 from opentelemetry import trace
+from opentelemetry._logs import set_logger_provider
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

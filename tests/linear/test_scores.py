@@ -192,10 +192,12 @@ def test_fresh_rows_and_a_catalogue_agree_on_the_best(dim: int, count: int) -> N
     assert upper == pytest.approx(kept.optimism, rel=1e-12)
 
 
-def test_a_proposal_names_the_row_that_breaks_the_bound() -> None:
+def test_a_round_with_a_row_that_breaks_the_bound_is_not_decided() -> None:
     core = policy_of(settings_with(), learned(2, 5, seed=5))
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
-    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE)[0] == -1 - 2
+    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE) is None
+    assert core.decide_given(rows, False, 1, 0.0, 0.0, math.inf, native.FREE) is None
+    assert core.propose(np.array([[1.0, 0.0], [math.nan, 1.0]]), core.radius) is None
     assert core.ledger.learner_rounds == 0
 
 
@@ -208,9 +210,11 @@ def test_a_bad_row_is_named_wherever_it_stands(actions: int, dim: int) -> None:
         spoiled = rows.copy()
         spoiled[place, place % dim] = bad
         spoiled[actions - 1, 0] = math.nan
-        assert core.decide(spoiled, False, -1, 0.0, 0.0, math.inf, native.FREE)[0] == -1 - place
+        assert core.decide(spoiled, False, -1, 0.0, 0.0, math.inf, native.FREE) is None
+        assert native.first_bad_row(spoiled, core.settings.feature_bound) == place
     assert core.ledger.learner_rounds == 0
-    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE)[0] >= 0
+    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE) is not None
+    assert native.first_bad_row(rows, core.settings.feature_bound) is None
 
 
 # ---------------------------------------------------------------------------------- first_bad_row

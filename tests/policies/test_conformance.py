@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot.policies import by_name
 from surefoot.policies.conformance import CHECKS, Subject
 from tests.own_policy import EpsilonGreedy
 from tests.worlds import World
@@ -56,7 +57,6 @@ POLICIES: dict[str, Callable[[World], Any]] = {
     ),
 }
 ROUNDS = {"CLUCB2-exact": 12}
-LINEAR = [name for name in POLICIES if name not in ("UCB", "ConservativeUCB", "ConservativeUCB-bounded")]
 
 
 def safe(world: World, **extra: Any) -> surefoot.SafeLUCB:
@@ -65,6 +65,9 @@ def safe(world: World, **extra: Any) -> surefoot.SafeLUCB:
 
 def new_world(seed: int, *, changing: bool = True) -> World:
     return World(np.random.default_rng(seed), 3, 5, 0.05, changing=changing, moving=False)
+
+
+LINEAR = [name for name, new in POLICIES.items() if hasattr(new(new_world(0)), "ledger")]
 
 
 def decide(name: str, policy: Any, world: World) -> tuple[Any, float]:
@@ -90,6 +93,10 @@ def subject(name: str) -> Subject:
         proves="guaranteed" if name.startswith("SafeLUCB") else "margin",
         may_stay=name == "CLUCB2-exact",
     )
+
+
+def test_every_policy_over_rows_or_arms_is_held_to_the_contract() -> None:
+    assert {type(new(new_world(0))).__name__ for new in POLICIES.values()} == set(by_name.POLICIES) - {"Guard"}
 
 
 @pytest.mark.parametrize("name", POLICIES)

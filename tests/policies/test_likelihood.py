@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from bench.rare import arms
+from bench.rare import arms, locked
 from bench.safety import rare_clicks
 from scipy.optimize import minimize_scalar
 
@@ -415,3 +415,11 @@ def test_an_arm_with_a_bad_start_is_tried_again() -> None:
     earned, owed = (outcome.measures[name] for name in ("earned", "owed"))
     late = (earned[:, -1] - earned[:, -12]) / (owed[:, -1] - owed[:, -12])
     assert (late > 1.1).all()
+
+
+@pytest.mark.parametrize(("rate", "horizon"), [(0.5, 6_000), (0.1, 10_000)])
+def test_an_arm_that_pays_a_fifth_more_is_found_in_every_run(rate: float, horizon: int) -> None:
+    """The width by which it proposes grows with the rounds: one that does not leaves some runs with today's arm."""
+    count, gain = locked(rate, 40, horizon)
+    assert count == 0
+    assert gain > 0.1

@@ -172,7 +172,7 @@ def test_the_coin_is_recorded_with_the_propensity_of_who_played() -> None:
             assert (decision.source, decision.probability) == ("baseline", 1.0)
             assert math.isnan(decision.draw)
         if decision.certificate.is_held_out:
-            assert decision.certificate.explain().startswith("Played the baseline, by the coin of the holdout: action")
+            assert decision.certificate.explain().startswith("Played the baseline, by the holdout coin: action")
         policy.observe(decision, float(rng.random() < BEFORE[decision.action]))
     assert allowed > 1_000
     assert binom.ppf(1e-6, allowed, 0.2) <= held <= binom.isf(1e-6, allowed, 0.2)

@@ -69,7 +69,7 @@ def test_a_learner_that_was_never_let_in_gained_nothing(evaluator: EvaluatorName
     assert (gain.low, gain.value, gain.high) == (0, 0, 0)
     verdict = verdict_of([outcome])
     assert verdict is not None
-    assert verdict == ("The learner was never let in: no lift, and nothing at risk.", False)
+    assert verdict == ("The learner never played: no lift, and nothing at risk.", False)
 
 
 def test_the_gain_is_that_of_the_contexts_in_which_policy_and_baseline_differ() -> None:
@@ -97,7 +97,7 @@ def test_a_verdict_says_whether_it_pays_and_how_sure_that_is() -> None:
     text, is_good = verdict_of(outcomes) or ("", False)
     assert is_good
     assert text.startswith("It pays: CLUCB, α = 0.1 has a lift of +0.")
-    assert ", 95% sure; on its own from round" in text
+    assert ", 95% sure; unrestricted from round" in text
     assert "Every policy with a floor stayed above it." in text
     assert verdict_of(outcomes[:1]) is None
 

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 from surefoot.reports.html_page import (
     FOOTER,
     LONG,
+    Badge,
     Html,
-    Verdict,
     bullets,
     figure,
     html,
@@ -48,7 +48,7 @@ def test_every_string_given_to_the_frame_is_shown_as_it_is() -> None:
         table(EVIL, (EVIL,), [row(EVIL, head=EVIL), nested_row(EVIL, head=f"  {EVIL}")], kind=EVIL),
         settings_table({EVIL: EVIL, "long": EVIL * LONG}),
         heading=EVIL,
-        verdict=Verdict(EVIL, is_good=True),
+        verdict=Badge(EVIL, is_good=True),
         lead=[EVIL],
         note=EVIL,
         footer=EVIL,

@@ -73,7 +73,7 @@ def test_the_alarm_is_a_sentence_and_stays() -> None:
         decision = policy.decide(ROWS, baseline=1)
         assert decision.source == "baseline"
         assert decision.certificate.explain() == (
-            "Played the baseline: the alarm is on, for data and declarations contradict each other."
+            "Played the baseline: the alarm is on, because the data contradict the declarations."
         )
         assert decision.certificate.margin == -np.inf
         surefoot.check(decision.certificate.proof)

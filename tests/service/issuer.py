@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -22,13 +22,13 @@ KINDS: dict[str, tuple[Any, Any]] = {
 
 
 class Issuer:
-    """Answers at `jwks` with the public parts of its keys, or with `answer` where that is set."""
+    """Answers at `jwks` with the public parts of its keys, or with `answer`; where it `drips`, without an end."""
 
     def __init__(self) -> None:
         self.private: dict[str, tuple[str, Any]] = {}
         self.public: list[dict[str, Any]] = []
         self.answer: tuple[int, bytes, dict[str, str]] | None = None
-        self.fetches, self.jwks = 0, ""
+        self.fetches, self.jwks, self.drips = 0, "", False
 
     def add_key(self, name: str, algorithm: str = "ES256") -> None:
         make, kind = KINDS[algorithm]
@@ -62,7 +62,7 @@ def issuing() -> Iterator[Issuer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            issuer.fetches += 1
+            issuer.fetches, drips = issuer.fetches + 1, issuer.drips
             keys = (200, json.dumps({"keys": issuer.public}).encode(), dict[str, str]())
             status, body, headers = issuer.answer or keys
             self.send_response(status)
@@ -70,6 +70,10 @@ def issuing() -> Iterator[Issuer]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+            with suppress(OSError):  # until the other side has had enough
+                while drips:
+                    self.wfile.write(b" ")
+                    time.sleep(0.1)
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -17,11 +17,10 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from surefoot.experiment import Experiment
+from surefoot.experiment import Experiment, kinds
+from surefoot.experiment.beliefs import Beliefs
 from surefoot.experiment.configuration import Configuration
 from surefoot.linear.encoding import Encoder, NumericColumn
-from surefoot.service import registry
-from surefoot.service.beliefs import Beliefs
 from surefoot.service.problems import KINDS, ProblemError
 from surefoot.service.server import BUSY, Connections
 from surefoot.service.settings import Limits, Settings
@@ -405,6 +404,34 @@ def test_a_small_request_cannot_fill_the_disk(tmp_path: Path) -> None:
         assert client.get("/v1/experiments/wide").json()["events"] == before
 
 
+def test_a_small_batch_cannot_fill_the_disk_either(tmp_path: Path) -> None:
+    wide = {**WIDE, "actions": WIDE["actions"][:30]}  # type: ignore[index]
+    settings = {**POLICY, "dim": 990, "feature_bound": 200.0}
+    with (
+        running(Settings(database=str(tmp_path / "shop.journal"))) as address,
+        httpx.Client(base_url=address, timeout=60, trust_env=False) as client,
+    ):
+        assert client.post("/v1/experiments", json={"name": "wide", "settings": settings}).status_code == 201
+        catalogue = client.post("/v1/experiments/wide/catalogues", json=wide).json()["catalogue"]
+        way, one = "/v1/experiments/wide/decision-batches", {"catalogue": catalogue, "context_features": [0.1] * 98}
+        assert "problem" not in client.post(way, json={"decisions": [one]}).json()["results"][0]
+        before = client.get("/v1/experiments/wide").json()["events"]
+        refused = client.post(way, json={"decisions": [one] * 2})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "catalogue"), refused.text
+        assert client.get("/v1/experiments/wide").json()["events"] == before
+
+
+def test_a_batch_counts_as_many_requests_as_it_has_entries(tmp_path: Path) -> None:
+    settings = Settings(database=str(tmp_path / "shop.journal"), limits=Limits(rate=0.001, burst=12))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=30, trust_env=False) as client:
+        create(client)
+        batch = {"decisions": [{"actions": ACTIONS}] * 10}
+        assert client.post(f"{SHOP}/decision-batches", json=batch).status_code == 200
+        assert [client.get("/v1/access").status_code for _ in range(2)] == [200, 429]
+        rewards = {"rewards": [{"decision_id": "a", "value": 1}] * 10}
+        assert client.post(f"{SHOP}/reward-batches", json=rewards).status_code == 429
+
+
 def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
 
@@ -413,7 +440,7 @@ def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch
         time.sleep(0.1)
         return Beliefs("coordinate", 0.99, len(asked), [])
 
-    monkeypatch.setattr(registry, "beliefs_of", slow)
+    monkeypatch.setattr(kinds, "coordinates", slow)
     settings = Settings(database=str(tmp_path / "shop.journal"))
     with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
         create(client)

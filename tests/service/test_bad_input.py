@@ -1,5 +1,6 @@
 """Bad input: the right status, a problem that names the field and the rule, and nothing changed."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -7,7 +8,9 @@ import msgspec
 import pytest
 
 from surefoot.service.problems import KINDS
-from tests.service.servers import ACTIONS, POLICY
+from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
+from tests.service.servers import ACTIONS, POLICY, create, running
 
 SHOP = "/v1/experiments/shop"
 JSON = {"content-type": "application/json"}
@@ -132,6 +135,35 @@ def test_other_sites_cannot_reach_a_server_without_tokens(client: httpx.Client) 
     for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"origin": "null"}):
         answer = client.get("/v1/experiments", headers=headers)
         assert (answer.status_code, answer.json()["type"]) == (403, "/problems/wrong-host")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "origin": "HOST"},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+    ],
+)
+def test_the_page_of_another_site_changes_nothing_though_a_proxy_adds_a_log_in(
+    headers: dict[str, str], tmp_path: Path
+) -> None:
+    token = TokenFile(tmp_path / "tokens").create(["admin"])
+    settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(tmp_path / "tokens"))
+    log_in = {"authorization": f"Bearer {token}"}
+    with running(settings) as address, httpx.Client(base_url=address, headers=log_in, trust_env=False) as client:
+        create(client)
+        headers = {name: address if value == "HOST" else value for name, value in headers.items()}
+        shop = "/v1/experiments/shop"
+        for method, path in (("POST", f"{shop}/shards/x/departure"), ("PUT", f"{shop}/mode"), ("DELETE", shop)):
+            answer = client.request(method, path, headers=headers)
+            assert (answer.status_code, answer.json()["type"]) == (403, "/problems/other-site")
+        assert client.get(shop, headers=headers).status_code == 200, "reading is the browser's to refuse"
+        own = {"sec-fetch-site": "same-origin", "origin": "https://name-before-the-proxy.example"}
+        paused = client.put(f"{shop}/mode", json={"mode": "paused"}, headers=own)
+        assert paused.status_code == 200, "a proxy may have changed the host"
 
 
 def test_every_answer_has_its_security_headers(client: httpx.Client) -> None:

@@ -22,7 +22,7 @@ import surefoot
 from surefoot.errors import ConfigError
 from surefoot.service.demo_llm import bill, judged_answers
 from surefoot.service.demo_server import run
-from surefoot.service.demo_shop import CHOICES, Choice
+from surefoot.service.demo_shop import CHOICES, ShopChoice
 from tests.service.page_browser import browser
 
 COMMAND = [sys.executable, "-m", "surefoot.cli", "demo"]
@@ -92,7 +92,7 @@ def test_a_demo_that_could_not_run_is_refused(setting: str, value: float) -> Non
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.name)
-def test_what_the_demo_declares_is_true_of_its_shop(choice: Choice) -> None:
+def test_what_the_demo_declares_is_true_of_its_shop(choice: ShopChoice) -> None:
     declared = choice.experiment(window=1.0)["settings"]
     theta, (low, high) = np.array([*choice.means, *choice.slopes]), declared["reward_range"]
     assert np.linalg.norm(theta) <= declared["theta_bound"]
@@ -129,7 +129,7 @@ def test_the_bill_falls_above_its_floor(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert "Ended after" in "".join(lines)
         assert process.wait(60) == 0
-    assert (status["reward_unit"], status["lift"]["metric"]) == ("USD", "cost")
+    assert (status["reward_unit"], status["lift"]["metric"]) == ({"cost": "USD"}, "cost")
     assert status["guard"]["metrics"]["cost"]["learner_mean"] < status["guard"]["metrics"]["cost"]["baseline_mean"] / 9
     assert 0.0 < status["guard"]["metrics"]["quality"]["learner_mean"] <= 1.0
 

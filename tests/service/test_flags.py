@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -79,20 +80,19 @@ def test_the_first_page_of_the_documentation(tmp_path: Path) -> None:
     assert (pip.partition("  ")[0], serve) == ("pip install '.[service]' openfeature-provider-ofrep", "surefoot serve")
     environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
-    def run(command: list[str], **more: str) -> str:
-        done = subprocess.run(command, cwd=tmp_path, env=environment | more, capture_output=True, text=True)
+    def run(command: list[str]) -> str:
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     run(["bash", "-ec", create])
     with running(Settings(database=str(tmp_path / "surefoot.journal"))) as address:
-        value, variant, decision_id = run(
-            [sys.executable, "-c", program.replace("http://localhost:8080", address)]
-        ).split()
+        (tmp_path / "app.py").write_text(program.replace("http://localhost:8080", address))
+        value, variant, _ = run(["python", "app.py"]).split()
         assert (value, variant) in (("False", "baseline"), ("True", "proposal"))
-        command = reward.replace("localhost:8080", address)
-        receipt = json.loads(run(["bash", "-ec", command], DECISION_ID=decision_id))
-        assert (receipt["decision_id"], receipt.get("refused")) == (decision_id, None)
+        command = reward.replace("localhost:8080", address) + "\necho; echo $DECISION_ID"
+        receipt, decision_id = run(["bash", "-ec", command]).split()
+        assert json.loads(receipt)["decision_id"] == decision_id
 
 
 def test_a_user_keeps_the_side_of_its_coin(flags: OpenFeatureClient) -> None:
@@ -171,6 +171,18 @@ def test_a_body_of_another_shape_is_an_error_of_openfeature(server: httpx.Client
     assert events(server) == before
 
 
+def test_a_body_that_is_not_read_is_an_error_of_openfeature(server: httpx.Client) -> None:
+    """Too large, of another type, or nested too deep."""
+    large, json_type = b'{"context": "' + b"x" * 2_000_000 + b'"}', {"Content-Type": "application/json"}
+    deep = b'{"context": {"a": ' + b"[" * 100_000
+    for path, key in ((f"{FLAGS}/new-checkout", "new-checkout"), (FLAGS, None)):
+        for content, headers in ((large, json_type), (b"{}", {"Content-Type": "text/plain"}), (deep, json_type)):
+            answer = server.post(path, content=content, headers=headers)
+            assert answer.status_code == 400
+            assert answer.json().keys() >= {"errorCode", "errorDetails"}
+            assert (answer.json()["errorCode"], answer.json().get("key")) == ("PARSE_ERROR", key)
+
+
 def test_without_the_service_the_callers_default_is_served() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and does not listen
@@ -223,6 +235,21 @@ def test_a_poll_decides_for_all_flags_at_once(server: httpx.Client, monkeypatch:
     monkeypatch.setattr(Handlers, "decide", together)
     poll = server.post(FLAGS, json={"context": {"targetingKey": "newcomer"}})
     assert [one["key"] for one in poll.json()["flags"]] == ["greeting", "new-checkout", "shadow"]
+
+
+def test_first_polls_at_the_same_time_say_the_same(server: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide, waiting = Handlers.decide, asyncio.Barrier(6)
+
+    async def together(self: Handlers, *args: Any) -> Any:
+        await asyncio.wait_for(waiting.wait(), 20)
+        return await decide(self, *args)
+
+    monkeypatch.setattr(Handlers, "decide", together)
+    body = {"context": {"targetingKey": "two-tabs"}}
+    with ThreadPoolExecutor(2) as tabs:
+        first, second = tabs.map(lambda _: server.post(FLAGS, json=body), range(2))
+    assert first.json() == second.json() == server.post(FLAGS, json=body).json()
+    assert first.headers["ETag"] == second.headers["ETag"]
 
 
 def test_a_tag_is_one_of_those_that_are_known(server: httpx.Client) -> None:
@@ -341,18 +368,63 @@ for (let at = 0; at < 3; at++) found.push(await flags.getBooleanDetails('new-che
 found.push(await flags.getBooleanDetails('no-such', true, context));
 console.log(JSON.stringify(found));
 """
-PACKAGES = ("@openfeature/server-sdk@1.23.0", "@openfeature/ofrep-provider@0.1.3")
+BROWSER = """
+import { OpenFeature } from '@openfeature/web-sdk';
+import { OFREPWebProvider } from '@openfeature/ofrep-web-provider';
+const context = { targetingKey: process.argv[3] };
+await OpenFeature.setContext(context);
+await OpenFeature.setProviderAndWait(new OFREPWebProvider({ baseUrl: process.argv[2], pollInterval: 50 }));
+const flags = OpenFeature.getClient();
+const found = [];
+for (let at = 0; at < 3; at++) {
+  found.push(flags.getBooleanDetails('new-checkout', false));
+  await new Promise((wake) => setTimeout(wake, 200));
+}
+console.log(JSON.stringify(found));
+await OpenFeature.close();
+"""
+PACKAGES = (
+    "@openfeature/server-sdk@1.23.0",
+    "@openfeature/ofrep-provider@0.1.3",
+    "@openfeature/web-sdk@1.10.0",
+    "@openfeature/ofrep-web-provider@0.4.3",
+)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the providers for JavaScript."""
+    folder = tmp_path_factory.mktemp("node")
+    subprocess.run(["npm", "install", "--silent", "--prefix", folder, *PACKAGES], check=True, capture_output=True)
+    return folder
+
+
+def run_node(folder: Path, program: str, *args: str) -> Any:
+    """What a program prints as JSON."""
+    (folder / "flags.mjs").write_text(program)
+    done = subprocess.run(["node", folder / "flags.mjs", *args], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("npm") is None, reason="Node is not installed: apt-get install nodejs npm")
-def test_the_javascript_provider(server: httpx.Client, tmp_path: Path) -> None:
-    subprocess.run(["npm", "install", "--silent", "--prefix", tmp_path, *PACKAGES], check=True, capture_output=True)
-    (tmp_path / "flags.mjs").write_text(NODE)
-    done = subprocess.run(["node", tmp_path / "flags.mjs", str(server.base_url)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    *found, unknown = json.loads(done.stdout)
+def test_the_javascript_provider(server: httpx.Client, node: Path) -> None:
+    *found, unknown = run_node(node, NODE, str(server.base_url))
     assert len({one["value"] for one in found}) == 1
     assert {one["reason"] for one in found} == {"SPLIT"}
     assert len({one["flagMetadata"]["decision_id"] for one in found}) == 3
     assert (unknown["value"], unknown["errorCode"]) == (True, "FLAG_NOT_FOUND")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("npm") is None, reason="Node is not installed: apt-get install nodejs npm")
+def test_the_javascript_provider_of_browsers_polls_one_round(server: httpx.Client, node: Path) -> None:
+    before = events(server)
+    found = run_node(node, BROWSER, str(server.base_url), "from-a-browser")
+    assert len({one["flagMetadata"]["decision_id"] for one in found}) == 1
+    assert {one["variant"] for one in found} == {"proposal" if found[0]["value"] else "baseline"}
+    assert "errorCode" not in found[0]
+    assert events(server) == before + 1
+    assert server.post(FLAGS, json={"context": {"targetingKey": "from-a-browser"}}).status_code == 200
+    assert events(server) == before + 1

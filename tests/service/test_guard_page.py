@@ -30,7 +30,7 @@ def models(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         create(client, "models", policy="Guard", settings={"delta": 0.2, "metrics": METRICS})
         play(client, 150)
         saving = {"delta": 0.2, "goal": "save", "metrics": METRICS}
-        create(client, "bill", policy="Guard", settings=saving, reward_unit="USD")
+        create(client, "bill", policy="Guard", settings=saving, reward_unit={"cost": "USD"})
         play(client, 300, "bill")
         yield client
 
@@ -111,14 +111,14 @@ def test_a_page_with_a_cost_speaks_of_money(tab: Tab, models: httpx.Client) -> N
     assert f"; ${1000 * saved / status['rounds']:,.2f} in 1,000 decisions" in tiles  # a minute says nothing of a day
     kept = 1 + status["guard"]["metrics"]["quality"]["lift"] * status["learner_rounds"] / status["rounds"]
     assert f"Of quality kept\n{int(100 * kept)}" in tiles
-    assert "the floor is 70%; proved to be" in tiles
+    assert "estimated; 70% is promised" in tiles
     assert re.search(
-        r"a proposal has .*\$\d.* (less|more) cost and .* quality than today's choice",
+        r"a proposal .*costs .*\$\d.* (less|more) .* has .*% (less|more) quality",
         tab.run("document.getElementById('answer').innerText"),
     )
     risk = tab.run("document.getElementById('risk').innerText")
-    assert "At most 40% more cost (and $9.00) and 30% less quality than today's choice" in risk
-    spent = r"Cost: at most \$[\d.]+ more so far, 40% and the \$9\.00 granted\. Of that, at worst \$[\d.]+ is spent"
+    assert "At most 40% plus $9.00 more cost and 30% less quality than today's choice" in risk
+    spent = r"Cost: at most \$[\d.]+ more so far, 40% plus the \$9\.00 granted\. At worst \$[\d.]+ is spent"
     assert re.search(spent, risk)
     assert re.search(
         r"cost left to spend\s*(limits the share\s*)?\$", tab.run("document.getElementById('legend').innerText")

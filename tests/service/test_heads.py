@@ -8,8 +8,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import chain, repeat
 from pathlib import Path
@@ -25,9 +25,10 @@ from surefoot.errors import ConfigError, ReceiptError
 from surefoot.journal import Head, open_journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.signatures import PublicKey, SigningKey
+from surefoot.service import head_keeper
 from surefoot.service.logs import JsonFormatter
 from surefoot.service.settings import Settings
-from tests.service.servers import ACTIONS, POLICY, create, running
+from tests.service.servers import ACTIONS, POLICY, Apart, create, running
 from tests.sharing.edges import new_keys
 
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
@@ -296,3 +297,67 @@ def test_a_key_that_cannot_be_read_is_a_sentence(content: str | None, database: 
         running(Settings(database=database, signing_key=str(path))),
     ):
         pass
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """An address whose answer goes on for good, a byte at a time."""
+    ended = threading.Event()
+
+    def drip(one: socket.socket) -> None:
+        with suppress(OSError), one:
+            one.recv(65536)
+            one.sendall(b"HTTP/1.1 200 OK\r\nX-a: ")
+            while not ended.wait(0.2):
+                one.sendall(b"a")
+
+    def accept() -> None:
+        with suppress(OSError):  # closed at the end
+            while True:
+                threading.Thread(target=drip, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/heads"
+        ended.set()
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_an_answer_that_drips_ends_at_the_deadline_and_holds_nothing_up(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head_keeper, "POST_SECONDS", 1.0)
+    heads = tmp_path / "heads.jsonl"
+    with dripping() as where:
+        settings = Settings(database=database, heads=str(heads), heads_url=where, head_seconds=0.3)
+        with running(settings) as address, httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+            create(client)
+            asked = {"decision_id": "a", "actions": ACTIONS, "context": {"person": "amy"}}
+            client.post("/v1/experiments/shop/decisions", json=asked)
+            await_(lambda: "surefoot_heads_failures_total 0.0" not in client.get("/metrics").text)
+            erased = client.post("/v1/experiments/shop/erasures", json={"person": "amy", "reason": "a letter"})
+            assert erased.status_code == 200
+            await_(lambda: Path(f"{heads}.erased").exists())
+            lines = heads.read_text().splitlines()
+            assert len(set(lines)) == len(lines), "a retry writes no head to the file again"
+            with open_journal(database, read_only=True) as journal:
+                noted = [event.payload for event in journal.read(JOURNAL)]
+            assert len({*noted}) == len(noted), "nor to the journal"
+
+
+def test_a_stop_does_not_wait_for_an_address_that_drips(tmp_path: Path) -> None:
+    with dripping() as where:
+        config = tmp_path / "service.toml"
+        config.write_text(f'heads_url = "{where}"\nhead_seconds = 0.2\n')
+        with Apart(tmp_path, config=config) as server:
+            with httpx.Client(base_url=server.address, trust_env=False, timeout=60) as client:
+                create(client)
+                time.sleep(1.0)
+            assert server.stop() == 0
+
+
+def await_(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

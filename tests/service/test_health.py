@@ -5,6 +5,7 @@ import resource
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from surefoot.service.health import HealthMonitor
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 from tests.journal.failing_flush import failing_flush
+from tests.journal.proxy import Proxy
 from tests.journal.test_postgres import ADMITTING_ALL, REFUSING_ALL
 from tests.journal.test_probe import Store
 from tests.service.servers import ACTIONS, Apart, create, running
@@ -174,9 +176,8 @@ def test_one_damaged_experiment_does_not_blind_the_rest(tmp_path: Path, statemen
             assert (refused.status_code, refused.json()["type"]) == (503, "/problems/damaged-experiment")
             until(lambda: client.get("/readyz").json()["damaged"] == 1)
             assert client.get("/readyz").status_code == 200
-            page = client.get("/metrics").text
-            assert 'surefoot_experiment_is_damaged{experiment="shop"} 1.0' in page
-            assert 'surefoot_experiment_rounds{experiment="other"} 2.0' in page
+            until(lambda: 'surefoot_experiment_rounds{experiment="other"} 2.0' in client.get("/metrics").text)
+            assert 'surefoot_experiment_is_damaged{experiment="shop"} 1.0' in client.get("/metrics").text
         with Client(address, timeout=0.5) as shop:
             # Somebody who decides there plays the baseline, and is not stopped by an error.
             assert shop.decide("shop", {"blue": [0.6, 0.1], "red": [0.9, 0.3]}).is_fallback
@@ -220,6 +221,27 @@ def test_readiness_counts_an_experiment_that_is_damaged_wherever_it_stands(
             store.admit()
             until(lambda: client.get("/readyz").json()["damaged"] == 3)
             assert decide(client, "b") == 201
+
+
+def test_metrics_are_served_while_the_database_hangs(url: str) -> None:
+    proxy = Proxy(url)
+    with (
+        closing(proxy),
+        running(Settings(database=proxy.url)) as address,
+        httpx.Client(base_url=address, timeout=30, trust_env=False) as client,
+    ):
+        for name in ("shop", "other", "third"):
+            create(client, name)
+        assert decide(client, "a") == 201
+        until(lambda: 'surefoot_experiment_rounds{experiment="shop"} 1.0' in client.get("/metrics").text)
+        proxy.is_silent = True
+        with ThreadPoolExecutor(40) as callers:  # more than the server has threads for its journal
+            waiting = [callers.submit(client.get, SHOP, timeout=120) for _ in range(40)]
+            time.sleep(0.5)
+            page = client.get("/metrics", timeout=3.0).text
+            assert 'surefoot_experiment_rounds{experiment="shop"} 1.0' in page
+            assert not any(one.done() for one in waiting)
+            proxy.is_silent = False
 
 
 class Clocks:

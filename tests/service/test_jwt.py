@@ -88,9 +88,35 @@ def test_a_log_in_acts_in_its_roles_and_events_name_it(issuer: Issuer, caller: C
         "is_open": False,
         "by": "ada@example.org (oidc:u-17)",
         "experiments": None,
+        "expiring": {},
     }
     assert caller.post(reader, "/v1/experiments/shop/decisions", {"actions": ACTIONS}).status_code == 403
     assert caller.get(reader, "/metrics").status_code == 403
+
+
+@pytest.mark.parametrize("claims", [{"email_verified": False}, {"email_verified": "false"}, {"email_verified": None}])
+def test_a_name_that_nobody_has_verified_names_nobody(claims: dict[str, Any], issuer: Issuer, caller: Caller) -> None:
+    claims = {**claims, "preferred_username": "root"}
+    name = caller.get(issuer.sign(**claims), "/v1/access").json()["by"]
+    # A claim of None is left out, as by providers that do not send it.
+    assert name == ("ada@example.org (oidc:u-17)" if claims["email_verified"] is None else "oidc:u-17")
+
+
+@pytest.mark.parametrize(
+    ("path", "claims", "status"),
+    [
+        ("realm_access.roles", {"realm_access": {"roles": ["surefoot:read"]}}, 200),
+        ("https://shop.example/roles", {"https://shop.example/roles": ["surefoot:read"]}, 200),
+        ("realm_access.roles", {"realm_access": ["surefoot:read"]}, 403),
+        ("realm_access.roles", {"realm_access": {"roles": {"surefoot:read": {}}}}, 403),
+    ],
+)
+def test_roles_may_lie_deep_in_a_log_in(
+    path: str, claims: dict[str, Any], status: int, issuer: Issuer, tmp_path: Path
+) -> None:
+    oidc = Oidc(issuer=NAME, audience=AUDIENCE, jwks=issuer.jwks, roles_claim=path)
+    with calling(Settings(database=str(tmp_path / "shop.journal"), oidc=oidc)) as caller:
+        assert caller.patient(issuer.sign(roles=None, **claims)) == status
 
 
 @pytest.mark.parametrize("algorithm", KINDS)
@@ -263,6 +289,38 @@ def test_keys_that_cannot_be_fetched_leave_the_last_ones(
         (age,) = (line.split()[1] for line in page.splitlines() if line.startswith("surefoot_issuer_keys_age_seconds "))
         assert float(age) > 0.1
     assert any("cannot be fetched" in record.message for record in caplog.records)
+
+
+def test_an_answer_that_drips_is_given_up_and_the_keys_are_fetched_again(
+    issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("KEPT_SECONDS", 0.05), ("AGAIN_SECONDS", 0.05), ("FETCH_SECONDS", 0.5)):
+        monkeypatch.setattr(jwt_issuer, name, seconds)
+    with calling(settings_of(issuer, tmp_path)) as caller:
+        assert caller.patient(issuer.sign()) == 200
+        issuer.answer, before = (200, b"", {"content-length": "900000"}), issuer.fetches
+        issuer.drips = True
+        while issuer.fetches == before:
+            assert caller.get(issuer.sign()).status_code == 200
+            time.sleep(0.01)
+        old = issuer.sign()
+        issuer.public.clear()
+        issuer.add_key("second")
+        issuer.answer, issuer.drips = None, False
+        deadline = time.monotonic() + 30
+        while caller.get(issuer.sign("second")).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert caller.get(old).status_code != 200
+
+
+def test_a_proxy_of_the_environment_does_not_come_between_this_machine_and_itself(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nobody listens
+    oidc = Oidc(issuer=NAME, audience=AUDIENCE, jwks=issuer.jwks)
+    assert set(jwt_issuer.JwtIssuer(oidc).read_keys()) == {"first"}
 
 
 def test_an_issuer_that_is_away_at_the_start_keeps_no_machine_out(issuer: Issuer, tmp_path: Path) -> None:

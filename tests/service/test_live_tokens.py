@@ -8,6 +8,7 @@ import pytest
 
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
+from tests.service.page_browser import Tab
 from tests.service.servers import create, running
 
 SECONDS = 3.0
@@ -37,8 +38,8 @@ def test_a_stream_ends_when_its_token(how: str, tmp_path: Path) -> None:
             assert next(stream.iter_lines()) == "event: update", "other tokens go on"
 
 
-@pytest.mark.parametrize("broken", [b"", b'[{"id": "3f9c', b"\xff\xfe", b"{}"])
-def test_a_broken_token_file_keeps_the_last_good_tokens(broken: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", [b"", b'[{"id": "3f9c', b"\xff\xfe", b"{}", None])
+def test_a_broken_token_file_keeps_the_last_good_tokens(broken: bytes | None, tmp_path: Path) -> None:
     file = TokenFile(tmp_path / "tokens")
     known = file.create(["admin"], expires=time.time() + 1000.0)
     admin = {"authorization": f"Bearer {known}"}
@@ -48,7 +49,7 @@ def test_a_broken_token_file_keeps_the_last_good_tokens(broken: bytes, tmp_path:
             create(operator)
         assert "surefoot_tokens_readable 1.0" in client.get("/metrics", headers=admin).text
         whole = file.path.read_bytes()
-        file.path.write_bytes(broken)
+        file.path.unlink() if broken is None else file.path.write_bytes(broken)
         time.sleep(0.6)  # a server looks at the file twice a second
         stranger = client.get("/v1/experiments", headers={"authorization": "Bearer surefoot_00000000_new"})
         assert (stranger.status_code, stranger.json()["type"]) == (503, "/problems/tokens-unreadable")
@@ -62,3 +63,22 @@ def test_a_broken_token_file_keeps_the_last_good_tokens(broken: bytes, tmp_path:
         time.sleep(0.6)
         assert client.get("/v1/experiments", headers={"authorization": "Bearer surefoot_0_new"}).status_code == 401
         assert "surefoot_tokens_readable 1.0" in client.get("/metrics", headers=admin).text
+
+
+def test_tokens_that_expire_soon_are_on_the_page_of_whoever_can_renew_them(tab: Tab, tmp_path: Path) -> None:
+    file, day = TokenFile(tmp_path / "tokens"), 86_400.0
+    admin, late = file.create(["admin"]), file.create(["decide"], expires=time.time() + 30 * day)
+    soon, own = (file.create([role], expires=time.time() + 3 * day) for role in ("decide", "read"))
+    settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(tmp_path / "tokens"))
+    with running(settings) as address:
+        for token, ids in ((admin, {soon, own}), (own, {own}), (late, set())):
+            log_in = {"authorization": f"Bearer {token}"}
+            told = httpx.get(f"{address}/v1/access", headers=log_in, trust_env=False).json()
+            assert set(told["expiring"]) == {one.split("_")[1] for one in ids}
+        tab.call("Network.enable")
+        tab.call("Network.setExtraHTTPHeaders", headers={"Authorization": f"Bearer {admin}"})
+        tab.open(address)
+        tab.wait("document.getElementById('expiring').textContent.includes('expire soon')", seconds=60.0)
+        text = tab.text()
+        assert [one.split("_")[1] in text for one in (soon, own, late)] == [True, True, False]
+        assert tab.complaints == []

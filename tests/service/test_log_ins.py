@@ -56,16 +56,18 @@ def bearer(token: str) -> dict[str, str]:
 @pytest.mark.parametrize("level", ["info", "error"])
 def test_refusals_are_logged_with_their_address_at_every_level(level: Any, tmp_path: Path) -> None:
     file, lines = TokenFile(tmp_path / "tokens"), list[bytes]()
-    reader = file.create(["read"])
+    reader, other = file.create(["read"]), file.create(["read"], experiments=["winter"])
     settings = Settings(database=str(tmp_path / "shop.journal"), tokens=str(file.path), log=level)
     with running(settings, lines) as address, httpx.Client(base_url=address, trust_env=False) as client:
         for headers in ({}, bearer("surefoot_00000000_nobody"), bearer(reader)):
             client.get("/metrics", headers=headers)
+        client.get("/v1/head", headers=bearer(other))
         client.get("/v1/experiments", headers=bearer(reader))
         found = [line for line in lines_of(lines) if line["route"] != "/readyz"]
     refused = [(line["status"], line["token"]) for line in found if line["level"] == "warning"]
-    assert refused == [(401, None), (401, None), (403, reader.split("_")[1])]
-    assert ["not known here" in line.get("reason", "") for line in found if line["level"] == "warning"][1]
+    assert refused == [(401, None), (401, None), (403, reader.split("_")[1]), (403, other.split("_")[1])]
+    reasons = [line["reason"] for line in found if line["level"] == "warning"]
+    assert ["not known here" in reasons[1], "role 'metrics'" in reasons[2], "winter alone" in reasons[3]] == [True] * 3
     assert {line["address"] for line in found if line["level"] == "warning"} == {"127.0.0.1"}
     rest = [line for line in found if line["level"] == "info"]
     assert [line["status"] for line in rest] == ([200] if level == "info" else [])

@@ -71,11 +71,11 @@ def test_everything_that_a_manager_asks_for_is_on_the_page(tab: Tab, shop: str) 
     why = tab.run("document.getElementById('verdict').textContent")
     assert "of what the baseline would have earned" in why or "Only the baseline has played so far" in why
     for word in (
-        "Guaranteed above the floor",
+        "Proved above the floor",
         "With the learner",
         "Rewards pending",
         "95% sure",
-        "Guaranteed",
+        "At least this, proved",
         "Estimated",
         "reward_window 1.5",
         GUARDED,
@@ -167,6 +167,9 @@ MEAN = {"learner_mean": 0.9, "baseline_mean": 0.5}
 QUALITY = {"kind": "floor", "alpha": 0.1, "bank": 2.0, "lift_low": -0.1, "lift_high": 0.2, **MEAN}
 COSTS = {"kind": "ceiling", "alpha": 0.3, "bank": 99.0, "lift_low": -0.2, "lift_high": -0.1, **MEAN}
 GUARD = {"metrics": {"cost": COSTS, "quality": QUALITY}}
+ONE = {"metrics": {"reward": QUALITY}}
+DOLLARS: dict[str, Any] = {"reward_unit": {"cost": "USD"}}
+UNITS: dict[str, Any] = {"reward_unit": {"cost": "USD", "quality": "points"}}
 SAVES = {"metrics": {"cost": COSTS | {"learner_mean": 0.1}, "quality": QUALITY}}
 STANDING: dict[str, Any] = {
     "rounds": 99,
@@ -190,7 +193,7 @@ PAYS: dict[str, Any] = {"lift": LIFT, "proof": proof(LIFT)}
 @pytest.mark.parametrize(
     ("standing", "answer", "words"),
     [
-        ({"rounds": 0}, "open", "No decisions yet."),
+        ({"rounds": 0}, "open", "No result yet."),
         ({"learner_rounds": 0}, "open", "The learner has not played yet."),
         ({"lift": None}, "open", "This policy has no interval"),
         ({"is_refuted": True}, "no", "The data contradict what was declared."),
@@ -200,6 +203,14 @@ PAYS: dict[str, Any] = {"lift": LIFT, "proof": proof(LIFT)}
         (PAYS | {"reward_unit": "clicks"}, "yes", "It pays: proved at decision 7. Now: on average"),
         (PAYS | {"reward_unit": "clicks"}, "yes", "earns 0.05 to 0.2 clicks more per decision than"),
         (PAYS | {"reward_unit": "clicks"}, "yes", "That is 2 to 8 clicks more in the"),
+        # Of a guard's metric without a unit, shares of today's mean.
+        ({"guard": ONE}, "open", "on average a proposal earns 20% less to 40% more than today's choice."),
+        (
+            {"guard": GUARD} | DOLLARS,
+            "open",
+            "a proposal costs $0.10 to $0.20 less and has 20% less to 40% more quality",
+        ),
+        ({"guard": GUARD} | UNITS, "open", "and has 0.1 points less to 0.2 points more quality than today's choice."),
         (PAYS, "yes", "than today's choice. 95% sure, however often you look."),
         (PAYS | {"lift": LIFT | {"confidence": 0.99999}}, "yes", "99.999% sure"),
         # What was proved stays said, and what is so now beside it.
@@ -222,12 +233,12 @@ PAYS: dict[str, Any] = {"lift": LIFT, "proof": proof(LIFT)}
         # Of a guard, whose metric may be a cost; a server that shares its floor keeps no proof.
         ({"guard": GUARD}, "open", "Not proved yet that reward is higher. Now: "),
         ({"lift": LIFT | COST, "guard": GUARD}, "no", "It does not pay. Now: on average"),
-        ({"lift": LIFT | COST, "guard": GUARD}, "no", "a proposal has 0.1 to 0.2 less cost and"),
-        ({"lift": LIFT | COST, "guard": GUARD}, "no", "and 0.1 less to 0.2 more quality than today's choice."),
+        ({"lift": LIFT | COST, "guard": GUARD}, "no", "a proposal has 20% to 40% less cost and"),
+        ({"lift": LIFT | COST, "guard": GUARD}, "no", "and has 20% less to 40% more quality than today's choice."),
         (
             {"lift": LOSS | COST, "guard": GUARD, "proof": proof(LOSS | COST)},
             "yes",
-            "It pays: less cost proved at decision 7. Now: on average a proposal",
+            "It pays: less cost, proved at decision 7. Now: on average a proposal",
         ),
     ],
 )
@@ -240,7 +251,7 @@ def test_the_first_answer_says_whether_it_pays_since_when_and_how_sure(
 
 
 SURE, TENTH = "95% sure, however often you look.", "10% of what today's choice would have earned so far."
-ONE = {"metrics": {"reward": QUALITY}}
+SO_FAR = "than today's choice would have earned so far."
 STAGED = {"constraint.stagewise": None}
 PAUSED = {"mode": "paused", "learner_rounds": 0}
 
@@ -248,29 +259,31 @@ PAUSED = {"mode": "paused", "learner_rounds": 0}
 @pytest.mark.parametrize(
     ("standing", "declared", "words"),
     [
-        ({}, {}, f"At most 40 less, {TENTH} Of that, at worst 37 is spent by now. {SURE}"),
-        ({"reward_unit": "clicks"}, {}, f"At most 40 clicks less, {TENTH} Of that, at"),
+        ({}, {}, f"At most 10% less {SO_FAR} At worst 9.3% is lost so far. {SURE}"),
+        ({"reward_unit": "clicks"}, {}, f"At most 40 clicks less, {TENTH} At worst 37 clicks are lost so far. {SURE}"),
         ({"reward_unit": "EUR", "estimated_baseline": 25}, {}, "At most €2.50 less, 10% of what today's choice"),
-        ({"margin": 41}, {}, "None of that is spent by now."),
+        ({"margin": 41}, {}, "None of it has been lost."),
         ({"estimated_baseline": 0}, {}, "At most 10% less than today's choice earns."),
-        ({"margin": 41}, {"constraint.reserve": 6}, f"At most 46 less, {TENTH} Of that, at worst 5 "),
-        ({"margin": 41}, STAGED, f"At most 40 less, {TENTH} {SURE}"),
+        ({"margin": 41}, {"constraint.reserve": 6}, f"At most 12% less {SO_FAR} At worst 1.3% is lost so far. {SURE}"),
+        ({"margin": 41}, STAGED, f"At most 10% less {SO_FAR} {SURE}"),
         ({"estimated_baseline": None}, {}, f"At most 10% less than today's choice earns. {SURE}"),
-        ({"learner_rounds": 0, "margin": None}, {}, "None of it is spent: the learner has not played yet."),
-        (PAUSED, {}, "Nothing now. Only today's choice is played. Once the learner plays: at most 40 less, 10%"),
-        ({"margin": None, "debt": 9}, {}, "Of that, at worst 9 is spent, and is earned back before the learner plays"),
+        ({"learner_rounds": 0, "margin": None}, {}, "None of it has been lost: the learner has not played yet."),
+        (PAUSED, {}, "Nothing now. Only today's choice is played. Once the learner plays: at most 10% less than"),
+        ({"margin": None, "debt": 9}, {}, "At worst 2.3% is lost so far, and is earned back before the learner plays"),
         ({"is_refuted": True}, {}, "Not proved any more. Only today's choice is played."),
         ({}, {"alpha": None}, "Nothing is promised. This policy keeps no floor."),
         ({}, {"skew": 1.0}, f"At most 10% less than today's choice earns. All servers together are counted. {SURE}"),
         ({"guard": ONE, "reward_unit": "clicks"}, {}, f"At most 4.5 clicks less, {TENTH}"),
-        ({"guard": ONE}, {}, f"Of that, at worst 2.5 is spent by now. {SURE}"),
-        ({"guard": ONE}, {"reward.reserve": 1}, f"At most 5.5 less, {TENTH}"),
-        ({"guard": GUARD}, {}, "At most 30% more cost and 10% less quality than today's choice. Cost: at most 14 more"),
-        ({"guard": GUARD}, {}, "so far. None of that is spent: what was saved comes on top. Quality: at most 4.5 less"),
-        ({"guard": SAVES}, {}, "Quality: at most 4.5 less so far. Of that, at worst 2.5 is spent by now. 95% sure"),
-        ({"guard": SAVES, "reward_unit": "USD"}, {}, "at worst 2.5 is spent by now, while $16.00 was saved. 95% sure"),
-        ({"guard": GUARD, "reward_unit": "USD"}, {}, "Of that, at worst 2.5 is spent by now. 95% sure"),
-        ({"guard": GUARD}, {"cost.reserve": 2}, "Cost: at most 16 more so far, 30% and the 2 granted."),
+        ({"guard": ONE}, {}, f"At worst 5.6% is lost so far. {SURE}"),
+        ({"guard": ONE}, {"reward.reserve": 1}, f"At most 12% less {SO_FAR}"),
+        ({"guard": GUARD}, {}, "At most 30% more cost and 10% less quality than today's choice. Cost: at most 30%"),
+        ({"guard": GUARD}, {}, "Cost: at most 30% more may be spent. None of it has been spent: what was saved comes"),
+        ({"guard": SAVES}, {}, "Quality: at most 10% may be lost. At worst 5.6% is lost so far. 95% sure"),
+        ({"guard": SAVES} | DOLLARS, {}, "At worst 5.6% is lost so far, while $16.00 was saved. 95% sure"),
+        ({"guard": GUARD} | DOLLARS, {}, "Quality: at most 10% may be lost. At worst 5.6% is lost so far. 95% sure"),
+        ({"guard": GUARD} | UNITS, {}, "Quality: at most 4.5 points less so far. At worst 2.5 points are lost so far."),
+        ({"guard": GUARD}, {"cost.reserve": 2}, "Cost: at most 34% more may be spent."),
+        ({"guard": GUARD} | DOLLARS, {"cost.reserve": 2}, "Cost: at most $16 more so far, 30% plus the $2.00 granted."),
         ({"guard": GUARD}, {"skew": 1.0}, "10% less quality than today's choice. All servers together are counted."),
         ({"guard": GUARD} | PAUSED, {}, "Once the learner plays: at most 30% more cost and 10% less quality than"),
     ],
@@ -283,6 +296,39 @@ def test_the_second_answer_says_what_is_at_risk_in_the_users_own_unit(
     assert words in " ".join([found["verdict"], *found["texts"]])
 
 
+@pytest.mark.parametrize(
+    ("holdout", "share", "words"),
+    [
+        (0.02, 0.98, "A larger `min_holdout` (0.1 in place of 0.02) would make this interval about half as wide."),
+        (0.05, 0.95, "(0.1 in place of 0.05) would make this interval narrower."),
+        (0.1, 0.9, ""),
+        (0.02, 0.5, ""),  # it is not the holdout that limits what is known
+    ],
+)
+def test_what_is_not_proved_yet_says_that_a_larger_holdout_shows_it_sooner(
+    script: Tab, holdout: float, share: float, words: str
+) -> None:
+    given = json.dumps(STANDING | {"guard": ONE | {"share": share}}), json.dumps({"min_holdout": holdout})
+    found = script.run(f"import('/static/lift.js').then((lift) => lift.liftLine({given[0]}, {given[1]}))")
+    said = " ".join(found["texts"])
+    assert said.endswith(words or "95% sure, however often you look.")
+
+
+def test_what_is_at_stake_is_told_by_the_day_once_a_minute_of_decisions_was_seen(script: Tab) -> None:
+    standing = STANDING | DOLLARS | {"guard": GUARD, "time": 1.6e9, "rounds": 300}
+    said = []
+    for seconds in (59, 60, 3600):
+        first = {"time": standing["time"] - seconds, "rounds": 100}
+        given = (json.dumps(one) for one in (standing, {"alpha": 0.1, "delta": 0.05}, first))
+        script.call("Emulation.setTimezoneOverride", timezoneId="UTC")
+        found = script.run(f"import('/static/risk.js').then((risk) => risk.riskLine({','.join(given)}))")
+        said.append(found["texts"][0])
+    day = 200 / 60 * 86400 * 0.3 * 0.5  # decisions, the share at stake, today's mean
+    assert "a day" not in said[0]
+    assert f"At stake: ${day:,.0f} a day, at the pace since Sep 13, 2020, 12:25." in said[1]
+    assert f"At stake: ${day / 60:,.0f} a day, at the pace since Sep 13, 2020, 11:26." in said[2]
+
+
 TILES = "import('/static/guard_parts.js').then(({tiles}) => tiles(...%s, (...texts) => texts))"
 
 
@@ -290,21 +336,20 @@ TILES = "import('/static/guard_parts.js').then(({tiles}) => tiles(...%s, (...tex
     ("seconds", "pace"),
     [
         (None, "$161.62 in 1,000 decisions"),
-        (3599, "$161.62 in 1,000 decisions"),
-        (3600, "$288.00 a day at this pace"),  # $12 in an hour
-        (7200, "$144.00 a day at this pace"),
+        (59, "$161.62 in 1,000 decisions"),
+        (3600, "$288.00 a day, at the pace since Sep 13, 2020, 11:26"),  # $12 in an hour
+        (7200, "$144.00 a day, at the pace since Sep 13, 2020, 10:26"),
     ],
 )
-def test_what_is_saved_in_a_day_follows_from_two_standings_an_hour_apart(
-    script: Tab, seconds: float | None, pace: str
-) -> None:
+def test_what_is_saved_in_a_day_follows_from_two_standings(script: Tab, seconds: float | None, pace: str) -> None:
     guard = {"share": 0.5, "allowed": 1.0, "binds": "quality", "differing_rounds": 99}
     costs = {"learner_mean": 0.1, "baseline_mean": 0.5, "lift": -0.4}
     standing = STANDING | {"time": 1.6e9, "waiting": 0, "pending": 0, "learner_share": 0.4, "baseline_rounds": 59}
-    standing |= {"reward_unit": "USD"}
+    standing |= DOLLARS
     standing |= {"guard": guard | {"metrics": {"cost": COSTS | costs, "quality": QUALITY | {"lift": 0.0}}}}
-    first = standing | {"learner_rounds": 10, "rounds": 20, "time": standing["time"] - (seconds or 0.0)}
+    first = standing | {"learner_rounds": 10, "rounds": -1, "time": standing["time"] - (seconds or 0.0)}
     given = json.dumps([standing, 0.5, None if seconds is None else first])
+    script.call("Emulation.setTimezoneOverride", timezoneId="UTC")
     saved, *_ = script.run(TILES % given)
     assert saved[:2] == ["Saved so far", "$16.00"]
     assert saved[2] == f"32% of today's bill, at least $4.00, 95% sure; {pace}"
@@ -431,7 +476,7 @@ def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> N
             client.post("/v1/experiments/shop/decisions", json={"actions": ACTIONS}).raise_for_status()
         tab.open(server.address)
         present(tab, "sf_00000000_wrong")
-        tab.wait("document.getElementById('token-fault').textContent.includes('opens nothing')")
+        tab.wait("document.getElementById('token-fault').textContent.includes('not valid here')")
         present(tab, reader)
         tab.wait(f"{MODE} === 'guarded'")
         assert "An admin's token may change the mode." in tab.text()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import surefoot
 from surefoot.cli.commands import app
-from surefoot.service.beliefs import NO_BELIEFS
+from surefoot.experiment.beliefs import NO_BELIEFS
 from surefoot.service.history import MOST_REPLAYED, StatusHistory, replayed
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
@@ -173,9 +173,14 @@ def test_rewards_have_a_unit_that_forks_keep_and_metrics_have_names(client: http
     client.post("/v1/experiments/clicks/forks", json={"name": "clicks-2", "reason": "a try"}).raise_for_status()
     assert client.get("/v1/experiments/clicks-2").json()["reward_unit"] == "clicks"
     metrics = {"quality": {"kind": "floor", "low": 0, "high": 1, "alpha": 0.1}}
-    told = {"policy": "Guard", "settings": {"delta": 0.1, "metrics": metrics}, "reward_unit": "EUR"}
+    guard = {"policy": "Guard", "settings": {"delta": 0.1, "metrics": metrics}}
+    create(client, "points", **guard, reward_unit={"quality": "points"})
+    assert client.get("/v1/experiments/points").json()["reward_unit"] == {"quality": "points"}
     for body, rule in (
-        (told, "left out where metrics have names"),
+        (guard | {"reward_unit": "EUR"}, "must map metrics to units, such as {'cost': 'USD'}, where metrics have"),
+        (guard | {"reward_unit": {"cost": "EUR"}}, "The metrics are quality."),
+        (guard | {"reward_unit": {"quality": "x" * 41}}, "at most 40"),
+        ({"settings": POLICY, "reward_unit": {"cost": "EUR"}}, "must be a text, but got {'cost': 'EUR'}"),
         ({"settings": POLICY, "reward_unit": "x" * 41}, "at most 40"),
     ):
         refused = client.post("/v1/experiments", json={"name": "wrong", **body})

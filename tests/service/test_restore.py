@@ -211,6 +211,8 @@ def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path) -> None:
             bearer = {"authorization": f"Bearer {token}"}
             httpx.post(f"{address}/v1/experiments/shop/erasures", json=body, headers=bearer, trust_env=False)
             assert shell("backup", database, tmp_path / "backup")[0] == 0
+            for file in ("shop.csv", "shop.parquet", "shop.json", "guard.csv", "guard.json"):
+                assert shell("experiment", "export", database, Path(file).stem, tmp_path / file)[0] == 0
             modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
         by = ("--by", "ops", "--reason", "the season is over")
         assert shell("experiment", "archive", database, "shop", tmp_path / "archive", *by)[0] == 0
@@ -219,7 +221,15 @@ def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     modes |= {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
-    assert {"shop.journal-wal", "heads.jsonl.erased", "backup", "archive", "tokens.trail", "edge.log"} <= modes.keys()
+    assert {
+        "shop.journal-wal",
+        "heads.jsonl.erased",
+        "backup",
+        "archive",
+        "tokens.trail",
+        "edge.log",
+        "guard.csv",
+    } <= modes.keys()
     assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
 
 

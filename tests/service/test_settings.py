@@ -65,6 +65,9 @@ def test_the_config_commands_check_and_show(file: Path) -> None:
     assert (checked.exit_code, "settings are valid" in checked.output) == (0, True)
     shown = run(app, ["config", "show", "--config", str(file)])
     assert json.loads(shown.output)["limits"]["actions"] == 10
+    file.write_text('[oidc]\nissuer = "i"\naudience = "a"\njwks = "nowhere"\n')
+    checked = run(app, ["config", "check", "--config", str(file)])
+    assert ("and ask for log-ins." in checked.output, "`oidc.jwks`" in str(checked.exception)) == (True, True)
     file.write_text("prot = 1")
     assert isinstance(run(app, ["config", "check", "--config", str(file)]).exception, ConfigError)
 

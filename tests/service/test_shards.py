@@ -167,7 +167,7 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             tab.run("document.getElementById('confirm').click()")
             tab.wait("document.querySelector('#shards dt .quiet') !== null")
             assert "gone away: nobody waits for it" in tab.text()
-            assert "its machine is gone nobody named" in tab.text()
+            assert "its machine is gone unattributed" in tab.text()
             assert tab.run("document.querySelectorAll('#shards button').length") == 0
             assert tab.run("document.getElementById('shards-error').hidden")
             with monkeypatch.context() as patched:

@@ -145,8 +145,7 @@ def least_slack(seed: int, *, is_chosen: bool) -> float:
         lease, state = coordinator.join(f"s{t}", now=float(t))
         shard = LeasedGuard(**coordinator.policy.settings)
         shard.renew(lease, state)
-        shard.coins = lambda round_: float(rng.random())
-        decision = shard.decide(baseline="old", proposal="new")
+        decision = shard.decide(baseline="old", proposal="new", coin=lambda round_: float(rng.random()))
         slack += (ALPHA - decision.share) * 0.3  # the learner earns nothing
         least = min(least, slack)
         if decision.source == "learner" if is_chosen else rng.random() < decision.share:

@@ -212,3 +212,25 @@ def test_a_share_that_is_lost_again_was_not_reached() -> None:
     steady = simulate_guard(guard, lambda t, share, rng: (0.8, 0.4), rounds=2_000, runs=4)
     assert (steady.kept_from[0.5] < 2_000).all()
     assert steady.shares[steady.kept_from[0.5].max() :].min() >= 0.5
+
+
+def test_a_plan_says_how_far_it_has_come() -> None:
+    seen: list[tuple[int, int]] = []
+    asked: dict[str, Any] = COMMON | {"per_day": 2.0, "days": 5, "runs": 45, "alphas": [0.1, 0.2], "policies": ["safe"]}
+    plan(**asked, progress=lambda *rounds: seen.append(rounds))
+    total = 2 * 45 * 10  # policies, runs, rounds
+    assert seen[0] == (0, total)
+    assert seen[-1] == (total, total)
+    assert len(seen) == 4  # three tasks of at most 20 runs each
+    assert sorted(seen) == seen
+    seen.clear()
+    guarded: dict[str, Any] = {
+        "baseline_reward": 0.3,
+        "lift": 0.1,
+        "per_day": 2.0,
+        "days": 5.0,
+        "delta": 0.05,
+        "runs": 3,
+    }
+    guard_simulation.plan_guard(**guarded, alphas=[0.1, 0.2], progress=lambda *rounds: seen.append(rounds))
+    assert seen == [(0, 60), (30, 60), (60, 60)]

@@ -11,6 +11,7 @@ from surefoot.audit.chain import ExpectedHead, JournalReport, audit_journal
 from surefoot.audit.findings import Finding, Findings
 from surefoot.audit.report import Report, SharedReport
 from surefoot.audit.shards import audit_shards
+from surefoot.audit.whole import WholeReport, audit_whole
 
 __all__ = [
     "ExpectedHead",
@@ -19,7 +20,9 @@ __all__ = [
     "JournalReport",
     "Report",
     "SharedReport",
+    "WholeReport",
     "audit",
     "audit_journal",
     "audit_shards",
+    "audit_whole",
 ]

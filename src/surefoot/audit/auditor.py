@@ -127,10 +127,11 @@ class Auditor:
             self.checks.learn_history(event, created.history)
 
     def _take_mode(self, event: Event, mode: events.Mode) -> None:
-        if mode.lost:
+        is_restored = mode.lost is not None
+        if mode.lost is not None:
             assert self.checks is not None
-            self.checks.lose(mode.lost)
-        is_kept = mode.lost and self._mode != "guarded" and mode.mode == self._mode
+            self.checks.restored(mode.lost)
+        is_kept = is_restored and self._mode != "guarded" and mode.mode == self._mode
         if mode.mode not in NEXT_MODES[self._mode] and not is_kept:
             self.findings.add(event.number, "mode", f"an experiment cannot go from {self._mode!r} to {mode.mode!r}")
         self._mode = mode.mode

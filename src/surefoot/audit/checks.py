@@ -120,8 +120,8 @@ class Checks(ABC, Generic[R]):
         """Learn what was logged before the first round."""
         self.findings.add(event.number, "history", "only a policy over rows begins with a history")
 
-    def lose(self, rounds: int) -> None:
-        """Pay for up to so many rounds that are lost; of rows nobody knows what they were worth."""
+    def restored(self, lost: int) -> None:
+        """The chain is a copy, which lacks so many events; what rows of theirs were worth nobody knows."""
         return
 
     def take(self, event: Event, record: Record, mode: str) -> None:
@@ -139,7 +139,7 @@ class Checks(ABC, Generic[R]):
                 self._correct(event, record)
             case events.Voided():
                 self._void(event, record)
-            case _:
+            case _ if event.kind not in events.WORDS:
                 self.findings.add(event.number, "kind", f"an experiment of this kind has no {event.kind}")
 
     @abstractmethod

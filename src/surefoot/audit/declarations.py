@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.audit.confidence_sets import SetDeclarations
+from surefoot.audit.constraints import CONSTRAINTS, LARGEST, Constraint, plain_constraint
 from surefoot.audit.likelihood import LikelihoodDeclarations
 from surefoot.rounds import events
 
-LARGEST = 1e100  # of a reward
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 ARMS = ("UCB", "ConservativeUCB")
 BY_LIKELIHOOD = ("likelihood", "best")  # radii that use the likelihood set of bounded rewards
-AMOUNTS = {"checkpoints": "every", "reserve": "granted", "realised_path": "lowest_reward"}
 GUARDS = ("Guard",)
 RATES = tuple(4.0 * 2.13**-i for i in range(12))
 REWARD = "reward"  # the name of the metric where there is but one
@@ -26,7 +25,6 @@ WORDS = {
 }  # fmt: skip
 MOST_RESOLVED = 1e9  # the largest ratio of a squared feature to the ridge
 RADII = ("paper", "logdet", "amm", "dual", "residual", *BY_LIKELIHOOD)
-CONSTRAINTS = ("cumulative", "stagewise", *AMOUNTS)
 _LINEAR = {
     "dim", "delta", "noise", "ridge", "theta_bound", "feature_bound", "radius", "settle_after", "default_reward",
 }  # fmt: skip
@@ -75,7 +73,7 @@ class Declarations:
     """The settings of a linear policy as far as safety depends on them.
 
     set_delta, sum_delta: the shares of delta behind the confidence set, and behind the realised sum (0: not used)
-    amount:               the constraint's own number: rounds of a block, a reserve, the lowest reward
+    amount:               the constraint's own number
     """
 
     policy: str
@@ -83,7 +81,7 @@ class Declarations:
     alpha: float
     reward_floor: float
     reward_range: tuple[float, float]
-    constraint: str
+    constraint: Constraint
     amount: float
     sum_delta: float
     is_exact: bool
@@ -156,9 +154,8 @@ class Declarations:
 def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
     """The declaration of a linear policy."""
     is_safe = policy == "SafeLUCB"
-    constraint = settings.get("constraint") or "cumulative"
-    plain: dict[str, Any] = {"name": constraint} if isinstance(constraint, str) else dict(constraint)
-    name = plain["name"]
+    plain = plain_constraint(settings)
+    constraint = CONSTRAINTS[plain["name"]]
     share = float(settings.get("realised_share", 0.1)) if is_safe and settings.get("gate", "facts") == "facts" else 0.0
     delta = float(settings["delta"])
     holdout = float(settings.get("holdout") or 0.0) if policy != "LUCB" else 0.0
@@ -183,8 +180,8 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         alpha=float(settings.get("alpha") or 0.0),
         reward_floor=float(settings.get("reward_floor", 0.0)),
         reward_range=(float(low), float(high)),
-        constraint=name,
-        amount=float(plain[AMOUNTS[name]]) if name in AMOUNTS else 0.0,
+        constraint=constraint,
+        amount=constraint.amount(plain),
         sum_delta=delta * share,
         is_exact=policy == "CLUCB2" and settings.get("nesting", "exact") == "exact",
         learns_baseline=policy != "CLUCB",
@@ -241,9 +238,10 @@ class DeclaredMetric:
 
 @dataclass(frozen=True, slots=True)
 class GuardDeclarations:
-    """The settings of a guard as far as the audit needs them."""
+    """The settings of a guard as far as the audit needs them; `forecast` are the metrics that it may predict itself."""
 
     metrics: tuple[DeclaredMetric, ...]
+    forecast: frozenset[str]
     most: float
     steps: tuple[float, ...] | None
     ramp: str
@@ -259,7 +257,10 @@ def read_guard(settings: Mapping[str, Any]) -> GuardDeclarations:
     is_played = settings.get("promise", "mean") == "played"
     spent = float(settings["delta"]) / len(plain) / (2.0 if is_played else 1.0)
     schedule = settings.get("schedule")
+    predicts = settings.get("predict", True) and settings.get("unit_window") is None
+    uncapped = (name for name, one in plain.items() if one.get("baseline_ceiling") is None)
     return GuardDeclarations(
+        forecast=frozenset(uncapped if predicts else ()),
         metrics=tuple(_metric(name, one, math.log(len(RATES) / spent), is_played) for name, one in plain.items()),
         most=min(float(settings.get("cap", 1.0)), 1.0 - float(settings.get("min_holdout", 0.02))),
         steps=None if schedule is None else tuple(map(float, schedule)),
@@ -366,9 +367,6 @@ _NUMBERS: dict[str, Rule] = {
     "dim": _SIZE,
     "arms": _SIZE,
     "settle_after": _COUNT,
-    "every": _COUNT,
-    "granted": _POSITIVE,
-    "lowest_reward": (lambda x: abs(x) <= LARGEST, f"lie within +-{LARGEST:g}"),
 }
 
 
@@ -404,8 +402,7 @@ def faults(created: events.Created) -> Iterator[str]:
 
 
 def _shared(settings: Mapping[str, Any]) -> Iterator[str]:
-    constraint = settings.get("constraint") or "cumulative"
-    name = constraint if isinstance(constraint, str) else dict(constraint).get("name")
+    name = plain_constraint(settings).get("name")
     if name not in ("cumulative", "reserve") or settings.get("promise", "mean") != "mean":
         yield f"shards share a cumulative floor of means, with a reserve or without, but {name!r:.80} was declared"
     for one in sorted(UNSHARED & set(settings)):
@@ -414,12 +411,16 @@ def _shared(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _numbers(settings: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:
-    for name, (is_sound, text) in _NUMBERS.items():
-        value = settings.get(name)
-        if value is None and name in needed:
-            yield f"`{name}` must {text}, but was not declared"
-        elif value is not None and not (_is_number(value) and is_sound(value)):
-            yield f"`{name}` must {text}, but {value!r:.80} was declared"
+    for name, rule in _NUMBERS.items():
+        if settings.get(name) is not None or name in needed:
+            yield from _number(name, *rule, settings.get(name))
+
+
+def _number(name: str, is_sound: Callable[[Any], bool], text: str, value: Any) -> Iterator[str]:
+    if value is None:
+        yield f"`{name}` must {text}, but was not declared"
+    elif not (_is_number(value) and is_sound(value)):
+        yield f"`{name}` must {text}, but {value!r:.80} was declared"
 
 
 def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -456,13 +457,12 @@ def _arms(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constraint(settings: Mapping[str, Any]) -> Iterator[str]:
-    value = settings.get("constraint") or "cumulative"
-    plain: dict[str, Any] = {"name": value} if isinstance(value, str) else dict(value)
+    plain = plain_constraint(settings)
     name = plain.get("name")
     if name not in CONSTRAINTS:
         yield f"`constraint` must be one of {', '.join(CONSTRAINTS)}, but {name!r:.80} was declared"
-    elif name in AMOUNTS:
-        yield from _numbers({AMOUNTS[name]: plain.get(AMOUNTS[name])}, (AMOUNTS[name],))
+    elif (number := CONSTRAINTS[name].number) is not None:
+        yield from _number(*number, plain.get(number[0]))
 
 
 def _bounds(settings: Mapping[str, Any], *, needed: bool) -> Iterator[str]:

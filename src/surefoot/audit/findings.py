@@ -1,6 +1,5 @@
 """What an audit finds and counts: each finding names an event, and says in a sentence what is wrong with it."""
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -79,8 +78,8 @@ class AuditCounts:
     snapshots: int = 0
     visits: int = 0  # of a guard's units, after their first
     coin_blocks: int = 0
-    coin_spans: dict[int, tuple[int, int]] = field(default_factory=dict)  # events with a block's first and last coin
-    coin_blocks_late: int = 0  # committed to with the round of their first coin
+    coin_blocks_at_once: int = 0  # that a coin could have been of, the most: whoever has several may choose
+    coins_missing: int = 0  # rounds in which a block of coins had to begin
     coins_recomputed: int = 0  # from secrets that are revealed
     coins_hidden: Counter[int] = field(default_factory=Counter)  # by the event that began their block
     refused: Counter[str] = field(default_factory=Counter)
@@ -100,15 +99,6 @@ class AuditCounts:
     corrections: list[tuple[int, Corrected]] = field(default_factory=list)  # event, what and by whom
     alarms: list[tuple[int, str]] = field(default_factory=list)
     answers: list[tuple[int, int, Acknowledged]] = field(default_factory=list)  # event, round, answer
-
-    @property
-    def coin_blocks_at_once(self) -> int:
-        """The most blocks of coins that were in use at once: whoever has several may choose among their coins."""
-        ends = [(first, 1) for first, _ in self.coin_spans.values()] + [
-            (end, -1) for _, end in self.coin_spans.values()
-        ]
-        # A block's last coin may be the next one's event: what ends there is over only afterwards.
-        return max(itertools.accumulate(step for _, step in sorted(ends, key=lambda end: (end[0], -end[1]))), default=0)
 
     @property
     def restart_round(self) -> int:

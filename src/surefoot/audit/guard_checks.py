@@ -36,7 +36,7 @@ class GuardChecks(Checks[OpenPair]):
         self._declared: GuardDeclarations = read_guard(created.settings)
         super().__init__(created, findings, tally, unit_window=self._declared.unit_window)
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
-        self.coins: CoinFairness = CoinFairness()
+        self.coins: CoinFairness = CoinFairness(len(self._banks))
         self._committed = CommittedCoins(findings, tally)
 
     def take(self, event: Event, record: Record, mode: str) -> None:
@@ -46,10 +46,11 @@ class GuardChecks(Checks[OpenPair]):
         else:
             super().take(event, record, mode)
 
-    def lose(self, rounds: int) -> None:
-        """Every bank pays for rounds that are lost, at their worst."""
+    def restored(self, lost: int) -> None:
+        """Every bank pays for rounds that are lost, at their worst, and their coins may have been seen."""
+        self._committed.restored()
         for bank in self._banks:
-            bank.lose(float(rounds), self._declared.most)
+            bank.lose(float(lost), self._declared.most)
 
     def _judge(self, event: Event, record: events.Round, mode: str) -> None:
         assert isinstance(record, events.PairRound)
@@ -66,7 +67,8 @@ class GuardChecks(Checks[OpenPair]):
         self._check_number(record, problems)
         teaches = differ(record.request.baseline, record.request.proposal)
         self._check_unit(record, problems)
-        self._check_share(record, teaches, problems)
+        self._check_forecast(record, teaches, problems)
+        self._check_share(event, record, teaches, problems)
         self._check_coin(event, record, problems)
         if record.certificate is None:
             problems.add("certificate", "a round must have a certificate")
@@ -78,9 +80,10 @@ class GuardChecks(Checks[OpenPair]):
 
     def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:
         is_learner, request = record.source == "learner", record.request
-        if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
+        predictions = [predicted(record.prediction, bank, self._declared) for bank in self._banks]
+        if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner, predictions):
             self.findings.add(event.number, "coins", unfair(self.coins))
-        booked = [bank.plan(record.share, predicted(record.prediction, bank, self._declared)) for bank in self._banks]
+        booked = [bank.plan(record.share, one) for bank, one in zip(self._banks, predictions, strict=True)]
         for bank in self._banks:
             bank.charge(record.share, is_learner)
         entry = OpenPair(
@@ -140,9 +143,12 @@ class GuardChecks(Checks[OpenPair]):
     def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         return ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
 
-    def _check_share(self, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
-        """The share is what the past says, and every bank can pay for it."""
+    def _check_share(self, event: Event, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
+        """The share is what the past says, none where a block of coins had to begin, and every bank can pay for it."""
         expected = self._expected_share(record, teaches)
+        if expected > 0.0 and record.share == 0.0 and self._committed.begins_after(event, record):
+            self.tally.coins_missing += 1
+            expected = 0.0
         # A share of nothing but rounding, left of an exhausted bank, is the same as none.
         if not abs(record.share - expected) <= WRITTEN * expected + NO_SHARE:
             problems.add("share", f"the banks and the ramp give a share of {expected!r}, but it was {record.share!r}")
@@ -175,6 +181,16 @@ class GuardChecks(Checks[OpenPair]):
             problems.add("unit", "no window was declared for units")
         elif unit is not None and unit in self.units:
             problems.add("unit", f"unit {unit!r} is open, but its coin was drawn again")
+
+    def _check_forecast(self, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
+        """The experiment predicts by itself only where the guard lets it, the caller did not, and a coin may fall."""
+        request, forecast = record.request, record.forecast
+        if forecast is None:
+            return
+        is_known = request.context is not None or self.created.is_sealed
+        is_free = teaches and not record.is_held and request.prediction is None and is_known
+        if not (is_free and forecast.keys() <= self._declared.forecast):
+            problems.add("forecast", f"nothing may be predicted of this round, but {forecast!r:.80} is recorded")
 
     def _check_visit(self, visit: events.PairRound, problems: RoundProblems) -> None:
         """A unit keeps its round and its side; where the baseline was to be held, that was played."""

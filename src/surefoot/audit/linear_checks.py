@@ -16,7 +16,6 @@ from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, n
 SHIFTS = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 HORIZON = 500
 CERTAIN = 1e-5  # the share of a logarithm by which evidence must pass its limit before the audit insists on an alarm
-CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
 
 
 class RebuiltWatch:
@@ -71,7 +70,7 @@ class LinearChecks:
         """Learn anew; under the same promise what was spent is a debt. Why not, where that cannot be."""
         if self.declared.restart_share == 0.0:
             return f"{self.declared.policy} kept no share of delta for a restart"
-        if keep_promise and self.declared.constraint == "realised_path":
+        if keep_promise and self.declared.constraint.is_received:
             return "rewards really received cannot be charged at their worst"
         spent = self.account.learner_rounds * self.declared.worst_round
         self._debt = self._debt + spent if keep_promise else 0.0
@@ -127,7 +126,7 @@ class LinearChecks:
     def breach_by(self, reward: float, is_learner: bool) -> str | None:
         """Why a reward contradicts what was declared, where it does."""
         lowest = self.declared.amount
-        if self.declared.constraint == "realised_path" and is_learner and reward < lowest:
+        if self.declared.constraint.is_received and is_learner and reward < lowest:
             return f"a reward of {reward:g}, below the declared lowest of {lowest:g}"
         return None
 
@@ -221,11 +220,13 @@ class LinearChecks:
             return question, None, size
         weights = (2 - alpha) * rounds + alpha * sums.baseline_rounds
         debt = self._debt + self.unplayed * declared.worst_unplayed
-        if declared.constraint == "stagewise":
+        if declared.constraint.is_one_round:
             question, weights, debt = a - (1 - alpha) * b, 2 - alpha, 0.0
-        elif declared.constraint == "realised_path":
+        elif declared.constraint.is_received:
             question, weights = question - played, weights - rounds
-        return question, declared.misspecification * weights + debt - self._granted(rounds), size
+        counted = self._rounds_before + rounds + sums.baseline_rounds
+        granted = declared.constraint.granted(declared, sums, rounds, counted)
+        return question, declared.misspecification * weights + debt - granted, size
 
     def _scale(self, a: Vector, b: Vector, known: tuple[float, float], size: float) -> Tolerances:
         """What everything played so far could be worth, by the ball, the newest set and what is known of rewards."""
@@ -246,18 +247,6 @@ class LinearChecks:
         newest = self.estimate.newest()[0]
         mean, width = newest.mean_and_width(x)
         return min(reach, abs(mean) + newest.radius * width) if newest.blur < USABLE else reach
-
-    def _granted(self, rounds: int) -> float:
-        """What the constraint gives in advance: the floor of the rounds left, a reserve, or rewards received."""
-        declared, sums = self.declared, self.account
-        if declared.constraint == "checkpoints":
-            left = -(self._rounds_before + rounds + sums.baseline_rounds) % declared.amount
-            return declared.alpha * left * max(declared.reward_floor, declared.reward_range[0])
-        if declared.constraint == "reserve":
-            return declared.amount
-        if declared.constraint == "realised_path":
-            return sums.received + (rounds - sums.rewarded_rounds) * declared.amount
-        return 0.0
 
     def _sets(self, observations: int) -> Sequence[RebuiltSet]:
         """The newest set; every one so far, where the policy keeps them all."""
@@ -390,7 +379,7 @@ class LinearChecks:
     ) -> None:
         """What is proved once the round is played: the question, or the one before and what the baseline adds to it."""
         declared = self.declared
-        if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self.is_alarmed:
+        if declared.policy != "SafeLUCB" or not declared.constraint.carries_over or self.is_alarmed:
             return
         if round_.is_learner:
             # Handed on is the audit's own value; the record's is only the most that it may claim.

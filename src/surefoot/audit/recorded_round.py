@@ -110,22 +110,9 @@ def apart(a: Vector, b: Vector, size: float, share: float = 1e-9) -> bool:
     return a.shape != b.shape or not float(np.linalg.norm(a - b)) <= share * size < math.inf
 
 
-_SHARED: dict[str, Any] = {
-    events.CREATED: events.Created, events.REWARD: events.Reward, events.SETTLED: events.Settled,
-    events.ABANDONED: events.Abandoned, events.VOIDED: events.Voided, events.CORRECTED: events.Corrected,
-    events.CONFIRMED: events.Confirmed, events.OVERDUE: events.Overdue, events.MODE: events.Mode,
-    events.ACKNOWLEDGED: events.Acknowledged, events.ERASED: events.Erased, events.SNAPSHOT: events.Snapshot,
-    events.JOINED: events.Joined, events.LEASED: events.Lease, events.LOST: events.Lost,
-    events.LEASE_ENDED: events.LeaseEnded,
-}  # fmt: skip
-_ROWS = {events.CATALOGUE: events.CatalogueRows, events.ROUND: events.RowsRound, events.HANDED_IN: events.RowsHandIn}
-_PAIR = {
-    events.ROUND: events.PairRound, events.VISIT: events.PairRound, events.COINS: events.CoinBlock,
-    events.HANDED_IN: events.PairHandIn,
-}  # fmt: skip
 _DECODERS: dict[bool, dict[str, msgspec.json.Decoder[Any]]] = {
-    is_pair: {kind: msgspec.json.Decoder(record) for kind, record in {**_SHARED, **own}.items()}
-    for is_pair, own in ((False, _ROWS), (True, _PAIR))
+    is_pair: {kind: msgspec.json.Decoder(record) for kind, record in records.items()}
+    for is_pair, records in ((False, events.ROWS_RECORDS), (True, events.PAIR_RECORDS))
 }
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from surefoot.audit.coins import LEVEL, LIMIT, CoinFairness
+from surefoot.audit.constraints import CONSTRAINTS, plain_constraint
 from surefoot.audit.declarations import GUARDS, plain_metrics
 from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.journal.events import Head
@@ -146,7 +147,7 @@ class Report:
             "are_fair": self.findings.counts["coins"] == 0,
             "blocks": self.tally.coin_blocks,
             "blocks_at_once": self.tally.coin_blocks_at_once,
-            "blocks_late": self.tally.coin_blocks_late,
+            "missing": self.tally.coins_missing,
             "recomputed": self.tally.coins_recomputed,
             "not_revealed": self.tally.coins_hidden.total(),
         }
@@ -191,7 +192,7 @@ def guard_promise(settings: Mapping[str, Any]) -> str:
     if settings.get("promise", "mean") == "played":
         what = "of the actions played: the mean rewards of what was played, with the coins as they fell, add up to"
     else:
-        what = "of the mean, coins averaged: what each round earns on average over its coin adds up to"
+        what = "of the mean, coins averaged: the expected reward over the guard's coins is"
     defaults = [
         f"{name!r} counts {one['default']:g}"
         for name, one in plain_metrics(settings).items()
@@ -213,7 +214,7 @@ def guard_verdict(settings: Mapping[str, Any], tally: AuditCounts) -> str:
         )
     word = "of the actions played" if settings.get("promise", "mean") == "played" else "of the mean, coins averaged"
     hidden = tally.coins_hidden.total()
-    open_ = f" Of {hidden:,} coins it is not revealed yet what they follow from." if hidden else ""
+    open_ = f" The secrets of {hidden:,} coins have not been revealed yet." if hidden else ""
     return (
         f"Yes, the promise {word} was kept. In each of {tally.decisions:,} rounds the banks, added up again from the "
         f"raw events, could pay for the share that the proposal had, at its worst; the coins look fair, and chose the "
@@ -230,10 +231,10 @@ def guard_rows(coins: CoinFairness, tally: AuditCounts) -> Iterator[tuple[str, s
     yield "  they fall", f"{verdict} (a test that fair coins fail with a chance of {LEVEL:g} at most, at any time)"
     if tally.coin_blocks:
         yield "  computed again from their secrets", f"{tally.coins_recomputed:,}"
-        at_once = f"{tally.coin_blocks_at_once:,} in use at once at most, one for each process that decides"
+        at_once = f"{tally.coin_blocks_at_once:,} for one coin at most; more than folders of secrets need a reason"
         yield "  blocks that secrets were committed to for", f"{tally.coin_blocks:,}, {at_once}"
-        late = "more than processes have begun to decide need a reason"
-        yield "  committed to with their first coin, and not before", f"{tally.coin_blocks_late:,}; {late}"
+        missing = "more than processes without their secrets and restores need a reason"
+        yield "  rounds without a coin, where a block had to begin", f"{tally.coins_missing:,}; {missing}"
         hidden = tally.coins_hidden
         where = f", of the blocks that begin with event {listed(sorted(hidden))}" if hidden else ""
         yield "coins not yet revealed", f"{hidden.total():,}{where}"
@@ -274,22 +275,16 @@ def promise(report: Report) -> str:
     alpha, delta = settings.get("alpha"), settings.get("delta")
     if alpha is None:
         return f"Nothing: {created.policy} keeps no floor, it is the learner alone."
-    constraint = settings.get("constraint") or "cumulative"
-    plain = {"name": constraint} if isinstance(constraint, str) else constraint
+    plain = plain_constraint(settings)
+    constraint = CONSTRAINTS[plain["name"]]
     share = f"at least {100 * (1 - float(alpha)):.4g}% of what the baseline would have earned"
-    sentences = {
-        "cumulative": f"At every round, everything earned so far makes {share}.",
-        "checkpoints": f"At every {plain.get('every')}th round, everything earned so far makes {share}.",
-        "stagewise": f"In every single round, the action played is worth {share} in that round.",
-        "reserve": f"At every round, everything earned so far, plus {plain.get('granted')} in reserve, makes {share}.",
-        "realised_path": f"At every round, the learner's received rewards and the baseline's means make {share}.",
-    }
+    number = None if constraint.number is None else plain[constraint.number[0]]
     chance = f"{100 * float(delta or 0):g}%"
     start = report.tally.promise_round
     renewed = f" A new promise was begun: it counts from round {start:,} on." if start > 1 else ""
     return (
-        f"{sentences[plain['name']]} If what was declared is true, this holds for all rounds at once, except with "
-        f"probability {chance}.{renewed}"
+        f"{constraint.says.format(share=share, number=number)} If what was declared is true, this holds for all rounds "
+        f"at once, except with probability {chance}.{renewed}"
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from surefoot.audit.arm_checks import ArmChecks
 from surefoot.audit.checks import Checks, OpenRound, Values
 from surefoot.audit.compensated_sums import Matrix, Vector
-from surefoot.audit.declarations import LARGEST, LINEAR, read_linear
+from surefoot.audit.constraints import LARGEST
+from surefoot.audit.declarations import LINEAR, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, read_round
@@ -272,12 +273,12 @@ class ConfirmationChecks:
         self._tell()
 
     def _overdue(self, event: Event, record: events.Overdue) -> None:
-        for one in record.decisions:
-            round_, due = self._due.pop(one.decision_id, (0, 0.0))
-            if round_ != one.round or event.time < due:
-                text = f"round {one.round} is charged at its worst, but was confirmed, or is not due yet"
+        for decision_id, number in record.decisions:
+            round_, due = self._due.pop(decision_id, (0, 0.0))
+            if round_ != number or event.time < due:
+                text = f"round {number} is charged at its worst, but was confirmed, or is not due yet"
                 self._findings.add(event.number, "overdue", text)
-            self._charged.add(one.decision_id)
+            self._charged.add(decision_id)
         self._tell()
 
     def _check_due(self, event: Event) -> None:

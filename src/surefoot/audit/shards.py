@@ -22,6 +22,7 @@ from surefoot.audit.checks import Checks, OpenRound, Turns, Values
 from surefoot.audit.coins import BLOCK, CoinFairness
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.confidence_sets import EPS
+from surefoot.audit.constraints import CUMULATIVE, RESERVE
 from surefoot.audit.declarations import GUARDS, Declarations, GuardDeclarations, faults, read_guard, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.guard_checks import WRITTEN, GuardChecks, predicted, unfair
@@ -460,7 +461,7 @@ class LeasedChecks(LinearChecks):
     def lease(self, granted: Grant) -> None:
         """Begin an empty ledger on the set of that moment; rounds since the last hand-in count in it."""
         (amount,), book = granted.record.amounts, granted.known
-        self.declared = replace(self._shared, constraint="reserve" if amount > 0 else "cumulative", amount=amount)
+        self.declared = replace(self._shared, constraint=RESERVE if amount > 0 else CUMULATIVE, amount=amount)
         self.estimate, self._likelihood = book.estimate, book._likelihood
         self._offered = book._offered  # what was offered to any shard
         self._begin_ledger(book.account)
@@ -653,7 +654,7 @@ class SharedFloor(SharedChain):
         (amount,) = shard.amounts = tuple(lease.amounts)
         leased = math.fsum(amount for other in self.shards.values() for amount in other.amounts)
         assert self._carried is not None
-        reserve = self._declared.amount if self._declared.constraint == "reserve" else 0.0
+        reserve = self._declared.amount if self._declared.constraint is RESERVE else 0.0
         bound = self._declared.knowledge.theta_bound
         slack = self._carried.error + 64 * EPS * bound * self._size
         if self.tally.is_refuted and amount > 0:
@@ -820,7 +821,7 @@ class SharedBank(SharedChain):
         self._declared: GuardDeclarations = read_guard(created.settings)
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
         self._entered = 0
-        self.coins = CoinFairness()
+        self.coins = CoinFairness(len(self._banks))
         self._commitments: dict[str, tuple[str, int]] = {}  # to secrets of coins: whose they are, and their block
         self._blocks: dict[tuple[str, int], str] = {}  # the same by whose they are
 
@@ -878,8 +879,10 @@ class SharedBank(SharedChain):
             is_learner = round_.draw is not None and round_.draw < round_.share
             if not (0.0 <= round_.share <= self._declared.most and is_coin and is_learner == round_.is_learner):
                 problems.add("draw", f"round {round_.number} cannot have been played by a coin of {round_.draw!r}")
-            elif round_.draw is not None and self.coins.toss(round_.share, round_.draw, round_.is_learner):
-                problems.add("coins", unfair(self.coins))
+            elif round_.draw is not None:
+                predictions = [predicted(round_.prediction, bank, self._declared) for bank in self._banks]
+                if self.coins.toss(round_.share, round_.draw, round_.is_learner, predictions):
+                    problems.add("coins", unfair(self.coins))
         self.tally.proofs += len(hand_in.rounds)
         self.tally.pieces += len(hand_in.rounds) * len(self._banks)
         for bank, amount in zip(self._banks, shard.amounts or [0.0] * len(self._banks), strict=True):

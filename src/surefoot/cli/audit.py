@@ -3,29 +3,27 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.audit import ExpectedHead, JournalReport, Report, audit_journal, audit_shards
-from surefoot.audit import Progress as Report_
-from surefoot.audit import audit as run_audit
-from surefoot.audit.chain import HeadSearch, read_expected
+from surefoot.audit import ExpectedHead, JournalReport, Report, audit_whole
+from surefoot.audit.chain import read_expected
 from surefoot.audit.report import SHOWN, as_markdown, cannot_show, closest, findings_text, promise, rows, verdict
-from surefoot.audit.shards import declared
-from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
+from surefoot.audit.whole import Progress
+from surefoot.errors import ConfigError
 from surefoot.experiment.snapshots import differing
-from surefoot.journal import Journal, View, open_journal
+from surefoot.journal import open_journal
 from surefoot.journal.signatures import PublicKey
 from surefoot.reports.audit_page import as_html
-from surefoot.rounds.events import edge_chain
 
 
 def audit(
@@ -61,104 +59,57 @@ def audit(
     if report is not None and not report.parent.is_dir():
         raise ConfigError(f"`--report` must lie in a folder that exists, but {report.parent} is none.")
     # An auditor must be able to look while a server writes, and must change nothing.
-    with open_journal(journal, read_only=True) as opened:
-        hashes, kept = _expected(expect or [])
-        if key and not kept:
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_journal(journal, read_only=True))
+        given = [head for one in expect or [] for head in _expected(one)]
+        if key and all(isinstance(one, str) for one in given):
             raise ConfigError("`--key` checks the signatures of heads, but none are given: name a file by `--expect`.")
-        whole = audit_journal(opened, expect=kept, keys=[PublicKey(path) for path in key or ()])
-        names = opened.names() if experiment is None else [experiment]
-        if not names and whole.is_clean and not whole.deleted:
-            raise JournalNotFoundError(f"The journal {journal} has no experiment to audit.")
-        if len(names) > 1 and (report is not None or hashes):
-            raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
-        reports = []
-        is_shared = _is_shared(opened, names)
-        if shard and len(names) == 1 and not is_shared:
-            raise ConfigError(f"`--shard` is for an experiment that shards share, but {names[0]!r} is not one.")
-        if is_shared:
-            heads = [head.hash for name in names for head in whole.expected.get(name, ())]
-            reports = _shared(opened, names, shard or [], [*hashes, *heads])
-        for name in () if is_shared else names:
-            with _bar(f"auditing {name}") as progress:
-                expected = HeadSearch(whole.expected.get(name, ()), hashes)
-                reports.append(run_audit(opened, name, progress=progress, expect=expected))
-            _replay_snapshots(opened.view(name), reports[-1])
-    if report is not None:
-        report.write_text(as_html(reports[0]) if report.suffix == ".html" else as_markdown(reports[0]), "utf-8")
-    if as_json:
-        own = [whole.as_dict()] if whole.head.number or not whole.is_clean else []
-        typer.echo(json.dumps([one.as_dict() for one in reports] + own, indent=2))
-    else:
-        for one in reports:
-            _print(one)
-        _print_whole(whole)
-    sys.exit(0 if whole.is_clean and all(one.is_clean for one in reports) else 1)
-
-
-def _is_shared(journal: Journal, names: list[str]) -> bool:
-    """Whether the one experiment to audit is shared; an error where it is one of several, or a shard's own part."""
-    for name in names:
-        created = declared(journal.view(name))
-        if created is None or created.skew is None:
-            continue
-        if created.shard is not None or len(names) > 1:
-            whose = "" if created.shard is None else f", of which this is the chain of shard {created.shard!r}"
-            raise ConfigError(
-                f"The chains of shards must be audited together, but {name!r} is shared{whose}. Audit the journal "
-                "where they meet, with `--experiment`, and give the shards' journals by `--shard NAME=JOURNAL`."
-            )
-        return True
-    return False
-
-
-def _shared(hub: Journal, names: list[str], options: list[str], expect: list[str]) -> list[Report]:
-    """The reports of shards that share a floor, the chain where they meet first."""
-    paths = dict(one.partition("=")[::2] for one in options)
-    if len(names) != 1 or not all(paths) or not all(paths.values()):
-        raise ConfigError(f"`--shard` must be NAME=JOURNAL, for one `--experiment`, but got {options} for {names}.")
-    with ExitStack() as opened:
-        journals = {name: opened.enter_context(open_journal(path, read_only=True)) for name, path in paths.items()}
-        audited = audit_shards(hub, names[0], journals, expect=expect)
-        for shard, report in audited.shards.items():
-            own = journals[shard].view(names[0]) if shard in journals else hub.view(edge_chain(names[0], shard))
-            _replay_snapshots(own, report)
-    if audited.missing and not paths:
-        raise ConfigError(
-            f"The chains of shards must be audited together, but only that where they meet is given. Give the shards' "
-            f"journals by `--shard NAME=JOURNAL`: {', '.join(audited.missing)}."
+        if report is not None and experiment is None and len(names := opened.names()) > 1:
+            raise ConfigError(f"A report is about one of {', '.join(names)}: name it by `--experiment`.")
+        paths = dict(one.partition("=")[::2] for one in shard or [])
+        if not all((*paths, *paths.values())) or (paths and experiment is None):
+            raise ConfigError(f"`--shard` must be NAME=JOURNAL, for one `--experiment`, but got {shard}.")
+        shards = {name: stack.enter_context(open_journal(path, read_only=True)) for name, path in paths.items()}
+        keys = [PublicKey(path) for path in key or ()]
+        progress = stack.enter_context(_bar())
+        audited = audit_whole(
+            opened, experiment, expect=given, keys=keys, shards=shards, replay=differing, progress=progress
         )
-    _replay_snapshots(hub.view(names[0]), audited.hub)
-    for name in audited.missing:
-        audited.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
-    return [audited.hub, *audited.shards.values()]
+    if report is not None:
+        first = audited.experiments[0]
+        report.write_text(as_html(first) if report.suffix == ".html" else as_markdown(first), "utf-8")
+    if as_json:
+        typer.echo(json.dumps(audited.as_dicts(), indent=2))
+    else:
+        for one in audited.experiments:
+            _print(one)
+        _print_whole(audited.journal)
+    sys.exit(0 if audited.is_clean else 1)
 
 
-def _replay_snapshots(
-    view: View, report: Report, differ: Callable[[View], Iterator[tuple[int, str]]] = differing
-) -> None:
-    """Compare snapshots with the events, by the code that goes on from them."""
-    try:
-        for event, text in differ(view):
-            report.findings.add(event, "snapshot", text)
-    except (SurefootError, ValueError) as error:
-        # Of an event that does not fit the audit has said so; and it does not know policies of one's own.
-        if report.is_clean:
-            report.findings.add(0, "replay", f"the events cannot be replayed: {error}")
-
-
-def _expected(given: list[str]) -> tuple[list[str], list[ExpectedHead]]:
-    """Hashes, and the heads of files."""
-    hashes = [one for one in given if re.fullmatch("[0-9a-f]{64}", one)]
-    return hashes, [head for one in given if one not in hashes for head in read_expected(Path(one))]
+def _expected(text: str) -> list[str | ExpectedHead]:
+    """A hash, or the heads of a file."""
+    return [text] if re.fullmatch("[0-9a-f]{64}", text) else [*read_expected(Path(text))]
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Report_]:
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("events"), TimeElapsedColumn())
+def _bar() -> Iterator[Progress]:
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("events"), TimeElapsedColumn(), TextColumn("left"))
     console = Console(stderr=True)
-    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    title = TextColumn("auditing {task.description}", markup=False)
+    bar, tasks = Bar(title, *columns, TimeRemainingColumn(), console=console, transient=True), dict[str, TaskID]()
+
+    def progress(name: str, done: int, total: int) -> None:
+        if name not in tasks:
+            bar.start()  # an audit that says nothing of how far it is prints no empty line
+            tasks[name] = bar.add_task(name)
+        bar.update(tasks[name], completed=done, total=total)
+
+    try:
+        yield progress
+    finally:
+        if tasks:
+            bar.stop()
 
 
 def _print(report: Report) -> None:

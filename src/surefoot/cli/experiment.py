@@ -41,6 +41,7 @@ experiment = typer.Typer(help="Create and inspect experiments in a journal.", no
 
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
 MODES = get_args(ModeName)
+PLAYS_NEARLY_ALL = 0.9  # a learner whose guard sees little of the baseline
 DespiteDoubt = Annotated[
     bool, typer.Option("--despite-doubt", help="Guarded mode although the log casts doubt on a linear model.")
 ]
@@ -62,24 +63,26 @@ def create(
     ] = None,
     actions: Annotated[
         str | None,
-        typer.Option(help="Of a Guard that is a flag: baseline and proposal as JSON, such as [false, true]."),
+        typer.Option(help="For a Guard used as a flag: baseline and proposal as JSON, such as [false, true]."),
     ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[
-        float | None, typer.Option(help="What is learned if no reward came within the window.")
+        float | None, typer.Option(help="Reward assumed when none arrives within the window.")
     ] = None,
     reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
     confirm_within: Annotated[
         float | None,
-        typer.Option(help="Seconds until a learner round that nobody confirms counts at its worst; not with a window."),
+        typer.Option(help="Seconds until an unconfirmed learner round counts at its worst; not with a window."),
     ] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
     despite_doubt: DespiteDoubt = False,
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
-    reward_unit: Annotated[str, typer.Option(help='What rewards are counted in: "clicks", or a currency, "EUR".')] = "",
+    reward_unit: Annotated[
+        str, typer.Option(help="What rewards are counted in: clicks, or a currency, EUR; of metrics cost=EUR,...")
+    ] = "",
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
@@ -107,7 +110,7 @@ def create(
         "sealed": sealed,
         "confirm_within": confirm_within,
         "feature_names": None if feature_names is None else feature_names.split(","),
-        "reward_unit": reward_unit,
+        "reward_unit": _units(reward_unit),
     }
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):
@@ -116,6 +119,13 @@ def create(
             now = Experiment.create(opened, name, played, or_open=True, **options).status()
     what = f"Created {name!r} with {now.policy} in" if is_new else f"{name!r} exists, with the same settings, and is in"
     typer.echo(f"{what} mode {now.mode!r} in {without_password(journal)}.")
+
+
+def _units(text: str) -> str | dict[str, str]:
+    """A unit, or one for each metric between commas."""
+    if "=" not in text:
+        return text
+    return dict(part.partition("=")[::2] for part in text.split(","))
 
 
 def _actions(text: str) -> Any:
@@ -130,7 +140,7 @@ def _actions(text: str) -> Any:
 
 @experiment.command(name="list")
 def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
-    """List the experiments of a journal. Of one that shards share, the margin is what is not leased."""
+    """List the experiments of a journal. For one that shards share, the margin is what is not leased."""
     with open_journal(journal, read_only=True) as opened:
         statuses = [read_status(opened, name) for name in opened.names()]
     if as_json:
@@ -184,7 +194,7 @@ def mode(
     by: Annotated[str, typer.Option(help="Who changes it.")] = "",
     despite_doubt: DespiteDoubt = False,
 ) -> None:
-    """Change who may play: shadow, guarded or paused. Of a SQLite file that a server has open, ask the server."""
+    """Change who may play: shadow, guarded or paused. If a server has the SQLite file open, ask the server."""
     with open_existing(journal) as opened:
         shop = Experiment.open(opened, name)
         before = shop.set_mode(cast("ModeName", mode), reason=reason, by=by, despite_doubt=despite_doubt)
@@ -286,7 +296,7 @@ def void(
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
     by: Annotated[str, typer.Option(help="Who reports it.")] = "",
 ) -> None:
-    """Say that a round was not played as decided.
+    """Report that a round was not played as decided.
 
     Ledger and later proofs are then about what was played.
 
@@ -338,7 +348,7 @@ def export(
         str | None, typer.Option(help="parquet, csv or dsjson; by the file's suffix by default.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="Of a guard with several metrics, the one that is the reward of DSJSON.")
+        str | None, typer.Option(help="For a guard with several metrics: the one to export as DSJSON's reward.")
     ] = None,
 ) -> None:
     """Write every decision with its reward to a file. Parquet, CSV, or Vowpal Wabbit's DSJSON, by its name."""
@@ -370,7 +380,7 @@ def fork(
     ] = None,
     correct: Annotated[
         list[str] | None,
-        typer.Option(help="DECISION=VALUE: the right value of a reward that was learned wrong; repeat for several."),
+        typer.Option(help="DECISION=VALUE: the corrected value of a reward; repeat for several."),
     ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(ModeName))}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned; as before.")] = None,
@@ -478,8 +488,8 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
 
 
 def _of_which(status: Status) -> str:
-    differing = 0 if status.guard is None else status.guard.differing_rounds
-    part = f", {status.learner_rounds / differing:.1%} of where both differ" if differing else ""
+    share = status.differing_share
+    part = "" if math.isnan(share) else f", {share:.1%} of where both differ"
     return f"of all rounds{part}"
 
 
@@ -500,7 +510,7 @@ def _floor(status: Status) -> list[tuple[str, str, str]]:
 def _banks(guard: GuardStatus) -> list[tuple[str, str, str]]:
     limit = f"{guard.binds} allows least" if guard.allowed < 1.0 else "by every metric"
     return [
-        ("share", f"{guard.share:.1%}", "the chance of the next proposal, were the baseline not held"),
+        ("share", f"{guard.share:.1%}", "the chance of the next proposal, if the learner were allowed to play"),
         ("proved safe up to", f"{min(guard.allowed, 1.0):.1%}", limit),
         *(
             (f"bank of {name}", number_text(metric.bank), "what may still be spent of it, in its own units")
@@ -528,6 +538,8 @@ def lift_of(status: Status) -> tuple[str, str]:
     of = f"in the {lift.metric} of a proposal" if is_guard else "a decision of the learner"
     ends = f"{number_text(lift.low)} to {number_text(lift.high)} {of}"
     sure = f"{proof or 'not proved yet that it pays: '}{ends}, {precisely(lift.confidence)} sure at all times"
+    if is_guard and status.proof is None and status.learner_share > PLAYS_NEARLY_ALL:
+        sure += "; with min_holdout=0.1 the interval would be about half as wide"
     if math.isfinite(lift.estimate):
         return f"{lift.estimate:+,.4g}", sure
     return "-", f"{sure}. No single number: both sides' means mislead where shares and rewards change"
@@ -640,7 +652,8 @@ def reward(
         send = _to_service(journal, name, stack) if is_service else _to_journal(journal, name, stack)
         report = stack.enter_context(progress_bar("sending", "rewards"))
         sent = send_rewards(file, send, progress=report)
-    typer.echo(f"Accepted {sent.accepted:,} rewards, {sent.repeats:,} of which had come before.")
+    duplicates = f", {sent.repeats:,} of them duplicates" if sent.repeats else ""
+    typer.echo(f"Accepted {sent.accepted:,} reward{'s' if sent.accepted != 1 else ''}{duplicates}.")
     if sent.refused:
         typer.echo(f"Refused {sent.refused:,}: {refusals_of(file)} says why.", err=True)
 

@@ -56,7 +56,7 @@ def restore(
         bool, typer.Option("--accept-loss", help="Continue although events are lost, or no head is known.")
     ] = False,
 ) -> None:
-    """Put an older copy of a journal into use.
+    """Restore an older copy of a journal.
 
     Says what is lost, records it, and pauses every guarded experiment. If the copy lacks an expected head, nothing is
     changed, unless you pass `--accept-loss`. Servers can start on it afterwards; an admin lets each learner play again

@@ -63,7 +63,7 @@ Hashed = Annotated[
     ),
 ]
 RewardBounds = Annotated[
-    str | None, typer.Option("--reward-bounds", help="Bounds that no single reward leaves, such as 0,1.")
+    str | None, typer.Option("--reward-bounds", help="Bounds on every single reward, such as 0,1.")
 ]
 Exploration = Annotated[
     float | None,
@@ -241,7 +241,9 @@ def replay(
     estimate_chances: EstimatePropensities = False,
     config: Annotated[
         Path | None,
-        typer.Option(help="experiment.toml, as fit-baseline writes it: its policy is played. Fitted now by default."),
+        typer.Option(
+            help="experiment.toml, as fit-baseline writes it: its policy is played. Default: fit one from this log."
+        ),
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Noise of a reward, instead of the fitted one.")] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, instead of the fitted one.")] = None,
@@ -253,7 +255,7 @@ def replay(
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the rejection of rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for rejecting rows.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder; results/replay-NAME by default.")] = None,
     per_day: Annotated[
         float | None, typer.Option(help="Your traffic in rounds a day, to show the wait in days.")
@@ -412,7 +414,7 @@ def fit_baseline(
     exploration: Exploration = None,
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[
-        float | None, typer.Option(help="What is learned if no reward came within the window.")
+        float | None, typer.Option(help="Reward assumed when none arrives within the window.")
     ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002

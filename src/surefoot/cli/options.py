@@ -17,7 +17,7 @@ from rich.text import Text
 from surefoot.errors import ConfigError, JournalBusyError, JournalNotFoundError
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
-from surefoot.simulation.sweep import Progress as Report
+from surefoot.simulation.workers import Progress as Report
 
 
 def parse_numbers(option: str, text: str) -> tuple[float, ...]:
@@ -47,7 +47,7 @@ JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgres
 
 
 def open_existing(journal: str) -> Journal:
-    """Open a journal to write to it; one that is not there is not made, for its name is a slip then."""
+    """Open a journal to write to it; a missing one is an error: its name is probably a typo."""
     file = file_of(journal)
     if file is not None and not file.exists():
         raise JournalNotFoundError(f"There must be a journal at {file}, but there is no such file or folder.")

@@ -32,7 +32,7 @@ def serve(
         str | None, typer.Option(help="File to which heads are appended, and checked against at startup.")
     ] = None,
 ) -> None:
-    """Serve decisions over HTTP. Ctrl-C or SIGTERM stops it once it has answered what waits."""
+    """Serve decisions over HTTP. Ctrl-C or SIGTERM stops it after answering pending requests."""
     settings = read_settings(config, database=database, host=host, port=port, tokens=tokens, heads=heads)
     from surefoot.service.server import serve as run
 
@@ -79,7 +79,8 @@ def check(config: ConfigOption = None) -> None:
     from surefoot.service.preflight import check_server
 
     settings = read_settings(config)
-    asks = "ask for tokens" if settings.tokens else "ask for no tokens, and answer only this machine"
+    asked = [one for one, where in (("tokens", settings.tokens), ("log-ins", settings.oidc)) if where is not None]
+    asks = f"ask for {' or '.join(asked)}" if asked else "ask for no tokens, and answer only this machine"
     typer.echo(f"These settings are valid: the server will listen at {settings.host}:{settings.port} and {asks}.")
     for line in check_server(settings):
         typer.echo(line)

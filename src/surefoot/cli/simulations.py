@@ -205,51 +205,53 @@ def plan(
         (configured.baseline_reward if configured else 0.3) if baseline_reward is None else baseline_reward
     )
     delta = (configured.delta if configured else 0.001) if delta is None else delta
-    guarded = (
-        plan_guard(
+    guarded: list[GuardRollout] = []
+    if "guard" in policies:
+        with progress_bar("simulating the guard") as report:
+            guarded = plan_guard(
+                baseline_reward=baseline_reward,
+                lift=lift,
+                per_day=per_day,
+                alphas=alphas,
+                delta=delta,
+                days=days,
+                agreement=agreement,
+                goal=goal,  # type: ignore[arg-type]
+                runs=runs,
+                seed=seed,
+                progress=report,
+                on=on,
+            )
+    if policies == ["guard"]:
+        _report_guard(guarded, days, as_json)
+        return
+    bounds = configured.reward_bounds if configured else None
+    with progress_bar("simulating") as report:
+        planned = make_plan(
+            phi=None
+            if configured is None or (dim, actions) != (configured.phi.dim, len(configured.actions))
+            else configured.phi,
+            theta_bound=0.0 if configured is None else configured.theta_bound,
+            ridge=None if configured is None else configured.ridge,
+            dim=dim,
+            actions=actions,
+            noise=noise,
             baseline_reward=baseline_reward,
             lift=lift,
             per_day=per_day,
             alphas=alphas,
             delta=delta,
             days=days,
-            agreement=agreement,
-            goal=goal,  # type: ignore[arg-type]
+            # Only CLUCB is configured the baseline's reward by a configuration.
+            known=not unknown and (configured is None or configured.policy == "CLUCB"),
+            reward_range=_range(reward_range),
+            clicks=clicks or bounds == (0.0, 1.0),
+            policies=[name for name in policies if name != "guard"],
             runs=runs,
             seed=seed,
+            progress=report,
             on=on,
         )
-        if "guard" in policies
-        else []
-    )
-    if policies == ["guard"]:
-        _report_guard(guarded, days, as_json)
-        return
-    bounds = configured.reward_bounds if configured else None
-    planned = make_plan(
-        phi=None
-        if configured is None or (dim, actions) != (configured.phi.dim, len(configured.actions))
-        else configured.phi,
-        theta_bound=0.0 if configured is None else configured.theta_bound,
-        ridge=None if configured is None else configured.ridge,
-        dim=dim,
-        actions=actions,
-        noise=noise,
-        baseline_reward=baseline_reward,
-        lift=lift,
-        per_day=per_day,
-        alphas=alphas,
-        delta=delta,
-        days=days,
-        # Only CLUCB is configured the baseline's reward by a configuration.
-        known=not unknown and (configured is None or configured.policy == "CLUCB"),
-        reward_range=_range(reward_range),
-        clicks=clicks or bounds == (0.0, 1.0),
-        policies=[name for name in policies if name != "guard"],
-        runs=runs,
-        seed=seed,
-        on=on,
-    )
     if plot is not None:
         from surefoot.reports.plan import save_plan
 

@@ -34,6 +34,8 @@ RewardValue: TypeAlias = float | Mapping[str, float]
 EXPERIMENTS = "/v1/experiments"
 UNREACHED = "Played the baseline: the service could not be reached in time."
 RETRIED = frozenset({408, 429, 502, 503, 504})
+# Nothing is wrong with the request: an operator has archived the experiment, or restored a journal from before.
+GONE = frozenset({"/problems/unknown-experiment", "/problems/unknown-catalogue"})
 LOG = logging.getLogger("surefoot.client")
 REFUSED: dict[str, Any] = {
     "/problems/unknown-decision": "unknown",
@@ -72,9 +74,10 @@ class ServiceError(SurefootError):
     def is_callers(self) -> bool:
         """Whether the request itself was wrong: sent again, it would be refused again.
 
-        A token that has expired can be renewed, and a refusal that is not the service's own comes from a proxy.
+        A token that has expired can be renewed, an experiment can be gone, and a refusal that is not the service's own
+        comes from a proxy.
         """
-        is_own = self.type.startswith("/problems/")
+        is_own = self.type.startswith("/problems/") and self.type not in GONE
         return is_own and 400 <= self.status < 500 and self.status not in (401, 403)
 
 
@@ -258,8 +261,10 @@ class Calls:
                 return False
             try:
                 yield from self._ask(_post(entry.experiment, entry.kind, entry.body, dict[str, Any]), left)
-            except LostError:
-                return False
+            except LostError as lost:
+                if lost.error.type not in GONE:
+                    return False
+                self.later.refused.append(str(lost))
             except ServiceError as error:
                 # Refused for good: it would be refused again and again, and hold all others up.
                 self.later.refused.append(str(error))
@@ -283,7 +288,7 @@ class Calls:
             raise lost.error from None
 
     def _ask(self, request: ApiRequest[T], seconds: float) -> Call[T]:
-        """Try until the time is up, with growing pauses."""
+        """Try until the time is up, with growing pauses, and never sooner than the service says."""
         deadline, failed = time.monotonic() + seconds, 0
         while True:
             request.seconds = max(0.001, deadline - time.monotonic())
@@ -291,10 +296,10 @@ class Calls:
             if isinstance(response, httpx.Response):
                 if response.status_code not in RETRIED:
                     return self._answer(request, response)
-                error = problem(response)
+                error, rest = problem(response), max(pause(failed), _retry_after(response))
             else:
                 error = ServiceError(f"The service must answer, but did not: {type(response).__name__}.")
-            rest = pause(failed)
+                rest = pause(failed)
             if time.monotonic() + rest >= deadline:
                 raise self._lost(request, error)
             failed += 1
@@ -432,6 +437,12 @@ def problem(response: httpx.Response) -> ServiceError:
 def pause(attempt: int) -> float:
     """Seconds before the next attempt: exponential backoff with jitter."""
     return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """Seconds that a service asks its callers to stay away."""
+    seconds = response.headers.get("retry-after", "")
+    return float(seconds) if seconds.isdigit() else 0.0  # a date comes from a proxy
 
 
 def _path(experiment: str) -> str:

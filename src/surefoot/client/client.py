@@ -35,6 +35,9 @@ class Shell:
         self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
         self.failures = self._calls.failures
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._calls.url!r}, queued={len(self.later)})"
+
     def use(self, experiment: str, configuration: str | Path) -> str:
         """Know an experiment's configuration, so that the baseline can be played while the service is away.
 
@@ -95,6 +98,8 @@ class Client(Shell):
     --------
     >>> from surefoot import Client
     >>> shop = Client("http://127.0.0.1:9", timeout=0.05)        # nobody listens there
+    >>> shop
+    Client('http://127.0.0.1:9', queued=0)
     >>> decision = shop.decide("shop", {"blue": [0.6, 0.1], "red": [0.9, 0.3]}, decision_id="visit-1")
     >>> decision.action_id, decision.is_fallback
     ('blue', True)

@@ -12,7 +12,7 @@ from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
 from surefoot.journal import View
 from surefoot.journal.signatures import PublicKey
 from surefoot.rounds.events import LEASE_ENDED, LEASED, Created, Lease, ModeName, edge_chain
-from surefoot.sharing.edge_messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
+from surefoot.sharing.edge_messages import EdgeOrigin, EdgeStanding, JoinEdge, UploadEvents
 from surefoot.sharing.hub import Granted
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class RemoteHub:
             base_url=url.rstrip("/"), headers=headers, timeout=timeout, transport=transport, trust_env=False
         )
         self.name, self.shard = "", ""
-        self._read: HubRead | None = None
+        self._read: EdgeOrigin | None = None
         self._token = ""
         self._standing: EdgeStanding | None = None  # where the service had the chain, until that is compared
         self._reached: int | None = None  # the newest event that the service has
@@ -259,8 +259,8 @@ class RemoteHub:
         link = None if self._read is None else self._read.link
         return standing.lease.read(self.name, link, self.shard, self._key)
 
-    def _hub(self) -> HubRead:
-        self._read = self._ask("GET", "edges", None, HubRead)
+    def _hub(self) -> EdgeOrigin:
+        self._read = self._ask("GET", "edges", None, EdgeOrigin)
         return self._read
 
     def _ask(self, method: str, path: str, body: Any, kind: type[T]) -> T:

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment.experiment import Experiment
-from surefoot.experiment.kinds import Ask
 from surefoot.linear.actions import Catalogue
 from surefoot.rounds import Answer, Receipt
 from surefoot.values import Value
@@ -87,30 +86,11 @@ class AsyncExperiment:
         """
         if features is not None:
             request["features"] = features
-        (result,) = await self.submit([self.experiment.read(request)])
+        result: Answer | SurefootError
+        (result,) = await self.decisions.put([self.experiment.read(request)])
         if isinstance(result, SurefootError):
             raise result
         return result
-
-    def submit(self, asks: Sequence[Ask | SurefootError]) -> asyncio.Future[list[Answer | SurefootError]]:
-        """Queue rounds whose requests were read before.
-
-        Parameters
-        ----------
-        asks : sequence of Ask or SurefootError
-            What `Experiment.read_or_error` returned.
-
-        Returns
-        -------
-        Future
-            A list with the decision, or why it was refused, for each; cancelled while it waits, nothing is decided.
-
-        Raises
-        ------
-        asyncio.QueueFull
-            If too many wait.
-        """
-        return self.decisions.put(asks)
 
     async def decide_all(self, requests: Iterable[Mapping[str, Any]]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order.
@@ -126,7 +106,7 @@ class AsyncExperiment:
             One per request; a request that is refused gets its error.
         """
         # Read here, so that an invalid request fails its own caller and not the whole group.
-        return await self.submit([self.experiment.read_or_error(request) for request in requests])
+        return await self.decisions.put([self.experiment.read_or_error(request) for request in requests])
 
     async def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send the reward of a decision.
@@ -230,7 +210,13 @@ class BatchQueue:
         return 0 if self._loop is None or self._loop.is_closed() else self._size
 
     def put(self, entries: Sequence[Any]) -> asyncio.Future[list[Any]]:
-        """Queue entries for the next group."""
+        """Queue entries for the next group; cancelled while they wait, nothing is done.
+
+        Raises
+        ------
+        asyncio.QueueFull
+            If too many wait.
+        """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._begin(loop)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.arrays import Matrix, positive
+from surefoot.arrays import Matrix
 from surefoot.atomic_files import whole_file
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.hints import nearest
@@ -27,6 +27,7 @@ from surefoot.linear.encoding import CategoricalColumn, Column, Encoder, HashedC
 from surefoot.linear.features import FeatureMap, Interactions, OneHot, map_of
 from surefoot.policies import Policy
 from surefoot.policies.by_name import policy_class
+from surefoot.policies.linear_settings import read_number
 from surefoot.rounds.events import Created
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Configuration:
     def __post_init__(self) -> None:
         if self.exploration is None:
             return
-        positive("exploration", self.exploration, hint="exploration is LinUCB's alpha, such as 1.")
+        read_number("exploration", self.exploration)
         if self.policy != UNGUARDED:
             raise ConfigError(
                 f"`exploration` must not be given for {self.policy}, which proposes by its confidence set: it is a "
@@ -317,15 +318,11 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
         actions = data["actions"]
         names = tuple(str(name) for name in actions["names"])
         features, bounds = actions.get("features"), data.get("reward_bounds")
+        numbers: dict[str, Any] = {name: float(data[name]) for name in NUMBERS}
+        numbers |= {name: _maybe(data.get(name)) for name in ("ridge", "reward_window", "default_reward")}
         return Configuration(
             policy=str(data["policy"]),
-            alpha=float(data["alpha"]),
-            delta=float(data["delta"]),
-            noise=float(data["noise"]),
-            theta_bound=float(data["theta_bound"]),
-            feature_bound=float(data["feature_bound"]),
-            baseline_reward=float(data["baseline_reward"]),
-            reward_floor=float(data["reward_floor"]),
+            **numbers,
             actions=names,
             baseline=actions.get("baseline"),
             encoder=Encoder(_parts(data.get("context", []))),
@@ -333,10 +330,7 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
             radius=data.get("radius"),
             reward_bounds=None if bounds is None else _pair(*bounds),
             doubt=str(data.get("doubt", "")),
-            ridge=_maybe(data.get("ridge")),
             exploration=_real("exploration", data.get("exploration")),
-            reward_window=_maybe(data.get("reward_window")),
-            default_reward=_maybe(data.get("default_reward")),
         )
     except (KeyError, TypeError, ValueError) as error:
         why = str(error).removesuffix(".")  # our own errors are whole sentences

@@ -157,7 +157,7 @@ def read_settings(
     by: str = "",
     origin: Forked | None = None,
     feature_names: Sequence[str] | None = None,
-    reward_unit: str = "",
+    reward_unit: str | Mapping[str, str] = "",
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -187,7 +187,6 @@ def read_settings(
         history=history,
         actions=actions,
         confirm_within=confirm_within,
-        reward_unit=reward_unit,
     )
     created = Created(
         format=FORMAT,
@@ -208,7 +207,7 @@ def read_settings(
         by=read_text("by", by),
         origin=origin,
         feature_names=read_feature_names(feature_names, policy, is_configured=text is not None),
-        reward_unit=_read_unit(reward_unit),
+        reward_unit=_read_unit(reward_unit, policy.settings.get("metrics") or {}),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):
@@ -269,10 +268,17 @@ def _read_pair(actions: Sequence[Any]) -> tuple[Any, Any]:
     return baseline, proposal
 
 
-def _read_unit(unit: str) -> str:
-    if len(read_text("reward_unit", unit)) > LONGEST_UNIT:
-        raise ConfigError(f"`reward_unit` must have at most {LONGEST_UNIT} characters, but got {unit!r:.80}.")
-    return unit
+def _read_unit(unit: str | Mapping[str, str], metrics: Mapping[str, Any]) -> str | dict[str, str]:
+    """What rewards are counted in: a text, or one for each metric that has a unit where metrics have names."""
+    units = dict(unit) if isinstance(unit, Mapping) else unit
+    if unit and (isinstance(units, dict) != bool(metrics) or not metrics.keys() >= set(units if metrics else ())):
+        rule = "map metrics to units, such as {'cost': 'USD'}, where metrics have names" if metrics else "be a text"
+        names = f" The metrics are {', '.join(metrics)}." if metrics else " Only metrics with names have one each."
+        raise ConfigError(f"`reward_unit` must {rule}, but got {unit!r:.80}.{names}")
+    for one in units.values() if isinstance(units, dict) else (units,):
+        if len(read_text("reward_unit", one)) > LONGEST_UNIT:
+            raise ConfigError(f"`reward_unit` must have at most {LONGEST_UNIT} characters, but got {one!r:.80}.")
+    return units or ""
 
 
 def _read_default(default: float | None, window: float | None) -> float | None:

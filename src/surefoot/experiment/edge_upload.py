@@ -113,7 +113,7 @@ class RepeatedChain:
         if not sent.time >= state.time:
             raise self._refused(sent, f"it is of {sent.time!r}, but the chain has come to {state.time!r}")
         turn = Turn(transaction, state, sent.time, {}, coins)
-        repeat = REPEAT.get(sent.kind)
+        repeat = REPEAT.get(sent.kind, _word if sent.kind in events.WORDS else None)
         if repeat is None:
             raise self._refused(sent, "an edge does not write such events")
         try:
@@ -165,25 +165,21 @@ class _RevealedCoins:
         self._chain, self._state, self.block = chain, state, 0
         self._begun: dict[str, tuple[int, bytes]] = {}  # by commitment, the event that began a block, and its secret
 
-    def source(self, turn: Turn) -> Callable[[int], float]:
-        """What draws the coin of a decision; its block's event must stand in the chain already."""
-
-        def draw(round_: int) -> float:
-            shard = self._state.shard
-            lease = None if shard is None else shard.lease
-            at = round_ // BLOCK - (0 if lease is None else lease.block)
-            if lease is None or lease.coins is None or not 0 <= at < len(lease.coins):
-                return float("nan")
-            if lease.coins[at] not in self._begun:
-                for event in turn.transaction.newest_of(events.COINS, 2):
-                    if decode(event, events.CoinBlock).commitment == lease.coins[at]:
-                        self._begun[lease.coins[at]] = event.number, self._chain.secret(round_ // BLOCK)
-            if lease.coins[at] not in self._begun:
-                raise InputError(f"the block of round {round_} has not begun")
-            self.block, secret = self._begun[lease.coins[at]]
-            return coin_of(secret, round_)
-
-        return draw
+    def draw(self, turn: Turn, round_: int) -> float:
+        """The coin of a decision; its block's event must stand in the chain already."""
+        shard = self._state.shard
+        lease = None if shard is None else shard.lease
+        at = round_ // BLOCK - (0 if lease is None else lease.block)
+        if lease is None or lease.coins is None or not 0 <= at < len(lease.coins):
+            return float("nan")
+        if lease.coins[at] not in self._begun:
+            for event in turn.transaction.newest_of(events.COINS, 2):
+                if decode(event, events.CoinBlock).commitment == lease.coins[at]:
+                    self._begun[lease.coins[at]] = event.number, self._chain.secret(round_ // BLOCK)
+        if lease.coins[at] not in self._begun:
+            raise InputError(f"the block of round {round_} has not begun")
+        self.block, secret = self._begun[lease.coins[at]]
+        return coin_of(secret, round_)
 
 
 def _round(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -213,7 +209,8 @@ def _catalogue(chain: RepeatedChain, turn: Turn, event: Event) -> None:
 def _coins(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     record, shard = decode(event, events.CoinBlock), turn.state.shard
     lease = None if shard is None else shard.lease
-    if lease is None or record.commitment not in (lease.coins or ()):
+    served = {} if lease is None else {one: BLOCK * at for at, one in enumerate(lease.coins or (), lease.block)}
+    if record.commitment is None or served.get(record.commitment) != record.first:
         raise InputError("a block of coins must be of the lease")
     for number, secret in record.revealed:
         began = next(turn.transaction.read(max(0, number - 1), limit=1), None)
@@ -262,8 +259,8 @@ def _mode(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     verbs.adopt_mode(turn, chain.hub_mode(number), number)
 
 
-def _erased(chain: RepeatedChain, turn: Turn, event: Event) -> None:
-    turn.write(events.ERASED, decode(event, events.Erased))
+def _word(chain: RepeatedChain, turn: Turn, event: Event) -> None:
+    turn.write(event.kind, decode(event, turn.state.kind.records[event.kind]), event.key)
 
 
 def _leased(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -294,7 +291,6 @@ REPEAT: dict[str, Callable[[RepeatedChain, Turn, Event], Any]] = {
     events.VOIDED: _voided,
     events.CORRECTED: _corrected,
     events.MODE: _mode,
-    events.ERASED: _erased,
     events.SNAPSHOT: lambda _, turn, event: turn.snapshot(),
     events.LEASED: _leased,
     events.LEASE_ENDED: _ended,

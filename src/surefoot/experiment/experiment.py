@@ -17,7 +17,7 @@ from surefoot.experiment import verbs
 from surefoot.experiment.coins import Coins
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.creation import check_created, create_chain
-from surefoot.experiment.kinds import Ask
+from surefoot.experiment.kinds import Ask, kind_of
 from surefoot.experiment.leases import AnyHub, Leases, begin_chain
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
 from surefoot.experiment.sealing import (
@@ -126,7 +126,8 @@ class Experiment:
             Events between two snapshots; 0 takes none.
         secrets : Path or str, optional
             A folder for the secrets that a guard's coins follow from, until they are revealed: by default beside the
-            journal's file. Without either they are lost with the process, and its last block is never revealed.
+            journal's file. Without either they are lost with the process: the next one has no coin in its first round,
+            and the last block is never revealed.
         or_open : bool
             Continue the experiment of that name where there is one, as an app does that starts again. It must have been
             created with the same policy and settings; its mode is the one it is in.
@@ -142,8 +143,9 @@ class Experiment:
             comes later may follow from rewards, so it counts the round at its worst and raises the alarm (SafeLUCB
             without a window). by: who creates it. origin: what `surefoot.experiment.fork` says of where the history
             came from. feature_names: what the features of a row, or the arms, are called. reward_unit: what rewards
-            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR". actions: of a guard,
-            the baseline and the proposal of requests that name neither, as a flag's do.
+            are counted in: a plural such as "clicks", or a currency by its code, such as "EUR"; where metrics have
+            names, a mapping such as {"cost": "EUR"}. actions: of a guard, the baseline and the proposal of requests
+            that name neither, as a flag's do.
 
         Returns
         -------
@@ -168,7 +170,9 @@ class Experiment:
                 raise
             check_created(journal, name, policy, mode=mode, **settings)
         # As any later process opens it, so that there is one way into the state.
-        return cls.open(journal, name, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
+        opened = cls.open(journal, name, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
+        opened._transact(opened._coins.begin)
+        return opened
 
     @classmethod
     def open(
@@ -281,6 +285,8 @@ class Experiment:
         where: AnyHub = Hub(hub, name, clock) if isinstance(hub, Journal) else hub.of(name, shard)
         begin_chain(journal, where, shard, time=clock())
         joined = cls.open(journal, where.chain, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
+        if isinstance(hub, Journal):  # a service leases the coins of an edge
+            joined._transact(joined._coins.begin)
         joined.leases = Leases(joined, where, every=every, seconds=seconds, in_background=in_background)
         joined.leases.start()
         return joined
@@ -918,7 +924,7 @@ class Experiment:
         self._state = None  # meanwhile: a state that fails on the way must not be used again
         state = self._state = caught_up(before, view)
         if state is not before:
-            self._coins.begin_anew()
+            self._coins.look_again()
         return state
 
     def _ask_keys(self, asks: Sequence[Ask | SurefootError]) -> list[str]:
@@ -983,6 +989,8 @@ def read_status(journal: Journal, name: str) -> Status | HubStatus:
     >>> read_status(journal, "shop").policy
     'UCB'
     """
-    if decode(next(journal.view(name).read(limit=1)), Created).is_hub:
-        return Hub(journal, name, time.time).look(lambda state, view: hub_status(name, state, view))
+    created = decode(next(journal.view(name).read(limit=1)), Created)
+    if created.is_hub:
+        kind = kind_of(created)
+        return Hub(journal, name, time.time).look(lambda state, view: hub_status(name, kind, state, view))
     return Experiment.open(journal, name).status()

@@ -18,6 +18,7 @@ from surefoot.errors import ConfigError
 from surefoot.experiment.kinds import kind_of
 from surefoot.experiment.sealing import find_voided, reference
 from surefoot.journal import Event, Journal
+from surefoot.journal.address import private_file
 from surefoot.policies.guard_settings import is_same, read_metrics
 from surefoot.rounds import decode, events
 from surefoot.rounds.events import METRIC, Created, PairRound, RowsRound
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "csv", "dsjson")
 FORMULA = r"^[=+\-@\t\r]"  # ids, names and units are the callers' own words
 ACTIONS = 2  # of a guard's round in DSJSON: the baseline, then the proposal
-EXTRA = "Export to Parquet and CSV needs polars: pip install 'surefoot[simulation]'"
+EXTRA = "Export to Parquet and CSV needs polars: pip install polars"
 
 
 def export(
@@ -92,6 +93,7 @@ def export(
     if metric is not None:
         raise ConfigError(f"`metric` is for a guard, which may have several, but the policy is {created.policy}.")
     rows = list(row_rounds(journal, name))
+    private_file(path)
     if chosen == "dsjson":
         return _write_dsjson(rows, path)
     table = as_table(rows)
@@ -121,11 +123,13 @@ def _export_guard(
         lines = (
             msgspec.json.encode(guard_dsjson(row, chosen_metric, metrics[chosen_metric])) + b"\n" for row in labelled
         )
+        private_file(path)
         path.write_bytes(b"".join(lines))
         return len(labelled)
     if metric is not None:
         raise ConfigError(f"`metric` chooses the reward of DSJSON; a {chosen} file has them all, but got {metric!r}.")
     table = guard_table(list(pair_rounds(journal, name)), list(metrics))
+    private_file(path)
     if chosen == "parquet":
         table.write_parquet(path)
     else:

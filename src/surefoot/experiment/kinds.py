@@ -6,9 +6,9 @@ follows from the policy that an experiment was created with, and holds nothing t
 
 import hashlib
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -17,6 +17,7 @@ import numpy as np
 from surefoot.arrays import LARGEST, Matrix, real_array
 from surefoot.core import native
 from surefoot.errors import ConfigError, InputError, JournalCorruptedError
+from surefoot.experiment.beliefs import NO_BELIEFS, Beliefs, arm_means, coordinates
 from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.experiment.reading import (
     read_action,
@@ -30,19 +31,32 @@ from surefoot.experiment.reading import (
     read_prediction,
 )
 from surefoot.experiment.sealing import PairText, RowsText, check_unsealed, person_of, unit_reference
-from surefoot.experiment.status import GuardStatus, Lift, guard_lift, guard_status, ledger_lift
+from surefoot.experiment.status import (
+    Earnings,
+    GuardStatus,
+    Lift,
+    arm_estimates,
+    guard_lift,
+    guard_status,
+    ledger_earnings,
+    ledger_estimates,
+    ledger_lift,
+)
 from surefoot.ids import new_id
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text, encode_sorted
 from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, Guard, GuardDecision, Policy
+from surefoot.policies.arm_policy import ArmPolicy
+from surefoot.policies.baseline_forecast import predicted_metrics
 from surefoot.policies.by_name import policy_class
 from surefoot.policies.guard_settings import is_same
 from surefoot.policies.linear_certificate import certify
+from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.policies.units import LONGEST_UNIT
-from surefoot.rounds import Answer, decode, encode, events, number
+from surefoot.rounds import Answer, Record, decode, encode, events, number
 from surefoot.rounds.answers import EventHead
 from surefoot.rounds.events import (
     METRIC,
@@ -104,6 +118,7 @@ class Kind(ABC):
     has_rows: ClassVar[bool]  # actions are rows or arms, and what was learned of them is of use to another experiment
     fields: ClassVar[frozenset[str]]
     round: ClassVar[type[events.RowsRound | events.PairRound]]
+    records: ClassVar[dict[str, type[Record]]]  # what events hold, by their kind
     text: ClassVar[type[RowsText | PairText]]
     pot: ClassVar[type[RowsPot | PairPot]]
     stays_put: ClassVar[bool]  # a round counts as assigned, whatever was played
@@ -112,6 +127,8 @@ class Kind(ABC):
 
     def __init__(self, created: Created) -> None:
         self._created = created
+        #: After how many rounds one is settled by what came: a guard takes one of the two, and others only the first.
+        self.closes_after: int | None = created.settings.get("settle_after") or created.settings.get("unit_window")
         self.metrics: tuple[str, ...] = (METRIC,)
         #: How contexts become rows, where the experiment was made by a configuration.
         self.configuration: Configuration | None = None
@@ -190,10 +207,6 @@ class Kind(ABC):
     def examine(self, policy: Any, round_: int, values: Mapping[str, float]) -> None:
         """Raise the alarm where rewards that are learned later contradict what was declared."""
 
-    @abstractmethod
-    def closed_by(self, policy: Any, round_: int) -> tuple[int, ...]:
-        """Rounds whose window of rounds ends with this one."""
-
     def differs(self, request: Any) -> bool:
         """Whether a proposal that the caller makes is another action than the baseline's."""
         return False
@@ -206,9 +219,21 @@ class Kind(ABC):
         """How a guard stands; None of others."""
         return None
 
-    def lift(self, policy: Any, counts: Any) -> Lift | None:
-        """What a decision of the learner earns beyond the baseline, as far as that is known."""
-        return ledger_lift(policy)
+    def lift(self, policy: Any, decisions: int) -> Lift | None:
+        """What so many decisions of the learner earned beyond the baseline, on average, as far as that is known."""
+        return None
+
+    def estimates(self, policy: Any) -> tuple[float, float]:
+        """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
+        return math.nan, math.nan
+
+    def earnings(self, policy: Any) -> Earnings:
+        """What is known for certain of the sums over the ledger."""
+        return Earnings()
+
+    def beliefs(self, policy: Any) -> Beliefs:
+        """What the policy believes, where it has a model."""
+        return NO_BELIEFS
 
     @abstractmethod
     def handed(self, record: Any, time: float, rows: Any) -> Any:
@@ -238,11 +263,12 @@ class Kind(ABC):
 
 
 class Rows(Kind):
-    """Policies that choose among feature rows, or plain arms."""
+    """Policies that choose among feature rows, or plain arms: any that is not surefoot's own."""
 
     takes, has_rows = "`features`, and no `proposal`", True
     fields = frozenset(("features", "baseline", "baseline_reward", "actions", "confirms"))
     round, text, pot, stays_put, draws, learns_in_order = RowsRound, RowsText, RowsPot, False, False, True
+    records = events.ROWS_RECORDS
 
     def __init__(self, created: Created) -> None:
         super().__init__(created)
@@ -311,8 +337,8 @@ class Rows(Kind):
         }  # fmt: skip
         if evidence is not None:
             certificate = events.GateCertificate(
-                guaranteed=number(evidence.guaranteed), required=number(evidence.required), proposal=evidence.action,
-                optimism=number(evidence.optimism),
+                guaranteed=evidence.guaranteed, required=evidence.required, proposal=evidence.action,
+                optimism=evidence.optimism,
             )  # fmt: skip
             light = RowsRound(request=ask.request, certificate=certificate, **common)
             # Bytes, where the core has made the proof: as objects it would take longer than all the rest of a decision.
@@ -345,10 +371,14 @@ class Rows(Kind):
             baseline_reward=request.baseline_reward,
             action=record.action,
             source=record.source,
-            **state.memory_of(record),
+            **self._memory(record),
         )
         if again.round != record.round:
             raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
+
+    def _memory(self, record: RowsRound) -> dict[str, Any]:
+        """What the policy has to know of a round beside request and answer, to recall it."""
+        return {}
 
     def features(self, state: "State", request: RowsRequest, view: View) -> Any:
         """What a recorded request offered, as the policy takes it."""
@@ -427,10 +457,6 @@ class Rows(Kind):
     def examine(self, policy: Policy, round_: int, values: Mapping[str, float]) -> None:
         policy.examine(round_, values[METRIC])
 
-    def closed_by(self, policy: Policy, round_: int) -> tuple[int, ...]:
-        expires = policy.settlement.settle_after
-        return () if expires is None else (round_ - expires,)
-
     def handed(self, record: RowsRound, time: float, rows: Any) -> RowsHanded:
         request = record.request
         assert request.baseline is not None
@@ -468,12 +494,47 @@ class Rows(Kind):
         )
 
 
+class LinearRows(Rows):
+    """Policies that know theta by a confidence set."""
+
+    def _memory(self, record: RowsRound) -> dict[str, Any]:
+        memory: dict[str, Any] = {"draw": record.draw}
+        if self._created.shard is not None:
+            # The proposal that was refused where the shard's own rewards made it: it claims no bound.
+            is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
+            memory["tried"] = record.certificate.proposal if is_tried else None
+        return memory
+
+    def lift(self, policy: LinearPolicy, decisions: int) -> Lift | None:
+        return ledger_lift(policy)
+
+    def estimates(self, policy: LinearPolicy) -> tuple[float, float]:
+        return ledger_estimates(policy)
+
+    def earnings(self, policy: LinearPolicy) -> Earnings:
+        return ledger_earnings(policy)
+
+    def beliefs(self, policy: LinearPolicy) -> Beliefs:
+        return coordinates(policy)
+
+
+class ArmRows(Rows):
+    """Policies that know plain arms by their means."""
+
+    def estimates(self, policy: ArmPolicy) -> tuple[float, float]:
+        return arm_estimates(policy)
+
+    def beliefs(self, policy: ArmPolicy) -> Beliefs:
+        return arm_means(policy)
+
+
 class Pair(Kind):
     """Guards, whose coin chooses between a baseline and a proposal, any two JSON values."""
 
     takes, has_rows = "`baseline` and `proposal`", False
     fields = frozenset(("baseline", "proposal", "unit", "prediction"))
     round, text, pot, stays_put, draws, learns_in_order = PairRound, PairText, PairPot, True, True, False
+    records = events.PAIR_RECORDS
 
     def __init__(self, created: Created) -> None:
         super().__init__(created)
@@ -498,19 +559,13 @@ class Pair(Kind):
                 f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
                 "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
             )
-        actions, unit = settings["actions"], settings["reward_unit"]
+        actions = settings["actions"]
         if actions is not None and (isinstance(actions, str) or len(actions) != 2):
             raise ConfigError(f"`actions` {PAIR}, but got {actions!r:.80} for a Guard.")
         if settings["confirm_within"] is not None:
             raise ConfigError(
                 "`confirm_within` is for SafeLUCB, but got Guard: a guard compares what was assigned, whatever was "
                 "played, and needs none."
-            )
-        metrics = policy.settings["metrics"]
-        if unit and metrics and ("cost" not in metrics or re.fullmatch("[A-Z]{3}", unit) is None):
-            raise ConfigError(
-                "`reward_unit` must be left out where metrics have names, or be the currency of the metric `cost`, "
-                f"such as 'EUR', but got {unit!r:.80}."
             )
 
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:
@@ -556,20 +611,24 @@ class Pair(Kind):
 
     def decide(self, turn: "Turn", ask: Ask, request: PairRequest, *, hold: bool) -> GuardDecision:
         guard: Guard = turn.state.policy
-        guard.coins = turn.coins.source(turn)
-        turn.forecast = self._forecast(turn, ask, hold) if ask.forecast is msgspec.UNSET else ask.forecast
+        turn.forecast = self._forecast(turn, ask, hold)
         prediction = request.prediction if turn.forecast is None else turn.forecast
         return guard.decide(
-            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold
-        )
+            baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=prediction, hold=hold,
+            coin=None if self._has_seed else partial(turn.coins.draw, turn),
+        )  # fmt: skip
 
     def _forecast(self, turn: "Turn", ask: Ask, hold: bool) -> dict[str, float] | None:
         """What is predicted of the baseline's rewards where nobody else did, and something is at stake."""
         request: PairRequest = ask.request
         is_idle = hold or request.context is None or request.prediction is not None
-        if is_idle or is_same(request.baseline, request.proposal):
-            return None
-        return turn.state.forecast(turn.transaction).predict(request.context)
+        is_idle = is_idle or is_same(request.baseline, request.proposal)
+        if ask.forecast is msgspec.UNSET:
+            return None if is_idle else turn.state.forecast(turn.transaction).predict(request.context)
+        recorded = ask.forecast
+        if recorded is not None and (is_idle or not recorded.keys() <= {*predicted_metrics(turn.state.policy)}):
+            raise InputError(f"nothing may be predicted of this round, but {recorded!r:.80} is recorded")
+        return recorded
 
     def write(
         self, turn: "Turn", decision: GuardDecision, ask: Ask, request: PairRequest, reference: str, *, hold: bool
@@ -619,12 +678,14 @@ class Pair(Kind):
         if voided is not None:
             action = words.baseline if voided.action is None else voided.action
         bank, share = record.certificate, record.share
+        margin = None
         if bank is None:
             side = "the baseline, as asked," if record.is_held else f"the {record.source}'s side"
             reason = f"Another visit of unit {words.unit!r}: {side}, in its round {record.round}."
         else:
-            is_one = is_same(record.request.baseline, record.request.proposal)
-            reason = explain_share(share, bank.allowed, bank.binds, bank.margin, record.is_held, is_one, record.source)
+            margin = bank.margin
+            is_one = share == 0.0 and not self.differs(record.request)
+            reason = explain_share(share, bank.allowed, bank.binds, margin, record.is_held, is_one, record.source)
         return Answer(
             decision_id=record.decision_id if ask is None else ask.decision_id,
             round=record.round,
@@ -634,7 +695,7 @@ class Pair(Kind):
             probability=share if record.source == "learner" else 1.0 - share,
             share=share,
             unit=words.unit,
-            margin=None if bank is None else bank.margin,
+            margin=margin,
             allowed=None if bank is None else bank.allowed,
             binds=None if bank is None else bank.binds,
             explanation=reason,
@@ -692,22 +753,14 @@ class Pair(Kind):
     def examine(self, policy: Guard, round_: int, values: Mapping[str, float]) -> None:
         """Nothing: rewards beyond a guard's bounds were refused."""
 
-    def closed_by(self, policy: Guard, round_: int) -> tuple[int, ...]:
-        expires, window = policy.settlement.settle_after, policy.units.window
-        closed = () if expires is None else (round_ - expires,)
-        # Only units close by their window; a round without one may still await its reward.
-        if window is not None and not policy.settlement.awaits(round_ - window):
-            closed = (*closed, round_ - window)
-        return closed
-
     def lose(self, policy: Guard, rounds: int) -> None:
         policy.lose(rounds)
 
     def standing(self, policy: Guard, counts: Any) -> GuardStatus | None:
         return guard_status(policy, counts)
 
-    def lift(self, policy: Guard, counts: Any) -> Lift | None:
-        return guard_lift(policy, counts.learner_rounds)
+    def lift(self, policy: Guard, decisions: int) -> Lift | None:
+        return guard_lift(policy, decisions)
 
     def differs(self, request: PairRequest) -> bool:
         return not is_same(request.baseline, request.proposal)
@@ -728,6 +781,9 @@ class Pair(Kind):
         """Nothing: banks compare what was assigned, whatever came of it (intention to treat)."""
 
 
+KINDS: dict[type[Any], type[Kind]] = {Guard: Pair, LinearPolicy: LinearRows, ArmPolicy: ArmRows, Policy: Rows}
+
+
 def kind_of(created: Created) -> Kind:
     """The kind of an experiment's policy."""
     return kind_for(policy_class(created.policy))(created)
@@ -735,7 +791,7 @@ def kind_of(created: Created) -> Kind:
 
 def kind_for(policy: type[Any]) -> type[Kind]:
     """The kind that a class of policies has."""
-    return Pair if issubclass(policy, Guard) else Rows
+    return next(kind for base, kind in KINDS.items() if issubclass(policy, base))
 
 
 def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:

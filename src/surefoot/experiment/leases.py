@@ -240,7 +240,7 @@ class Leases:
             if not hasattr(self.hub, "look"):  # an edge's service is asked by whoever runs it
                 status: HubStatus = self._look(lambda state: own_status(name, state))
             else:
-                status = self.hub.look(lambda state, view: hub_status(name, state, view))
+                status = self.hub.look(lambda state, view: hub_status(name, experiment.kind, state, view))
         except JournalError as away:
             status, error = self._look(lambda state: own_status(name, state)), error or away
         return msgspec.structs.replace(status, shard=shard, error=None if error is None else str(error))

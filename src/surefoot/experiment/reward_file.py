@@ -5,6 +5,7 @@ interrupted is continued by running it again.
 """
 
 import csv
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -109,6 +110,8 @@ def _read(row: dict[str, Any]) -> Row | str:
     wrong = [name for name, value in values.items() if isinstance(value, bool) or not isinstance(value, int | float)]
     if wrong:
         return f"{wrong[0]} is not a number"
+    if not all(abs(value) <= sys.float_info.max for value in values.values()):  # nan, too, and whole numbers too large
+        return "out_of_range"
     return (str(decision_id), values) if values else "no reward"
 
 
@@ -161,7 +164,7 @@ def _json_lines(file: Path) -> Iterator[dict[str, Any]]:
                 continue
             try:
                 row = decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise InputError(f"Line {number} of {file} must be a JSON object: {error}.") from None
             _check_columns(f"Line {number} of {file}", row)
             yield row

@@ -120,8 +120,9 @@ def _thaw(start: State, record: events.Snapshot, view: View) -> State | None:
         return None
     state.counts, state.snapshots = frozen.counts, frozen.snapshots
     # The newest, which may be from after the snapshot and is applied once more.
-    mode = view.latest(events.MODE)
-    state.mode = start.mode if mode is None else decode(mode, Mode).mode
+    modes = [(event.number, decode(event, Mode)) for event in view.newest_of(events.MODE, ALL)]
+    state.mode = modes[0][1].mode if modes else start.mode
+    state.restored = next((number for number, mode in modes if mode.lost is not None), 0)
     state.open_ids, state.answer = frozen.open_ids, frozen.answer
     state.unconfirmed.restore(frozen.unconfirmed)
     if start.created.reward_window is not None:

@@ -30,12 +30,11 @@ from surefoot.errors import (
 )
 from surefoot.experiment.kinds import Kind, kind_of
 from surefoot.experiment.sealing import find_reference, find_rewards, reference, round_number
-from surefoot.experiment.status import Proof, estimates
+from surefoot.experiment.status import LiftProof
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies.baseline_forecast import BaselineForecast
 from surefoot.policies.by_name import first_policy
-from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.policy import Policy
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.rounds import decode, events
@@ -47,7 +46,6 @@ from surefoot.rounds.events import (
     LeaseEnded,
     Mode,
     ModeName,
-    OverdueRound,
     Reason,
     Response,
     Reward,
@@ -109,7 +107,7 @@ class Counts(msgspec.Struct, forbid_unknown_fields=True):
     restarts: list[tuple[int, Response]] = []
     carried_reward: float = 0.0
     carried_baseline: float = 0.0
-    proof: Proof | None = None
+    proof: LiftProof | None = None
 
     @property
     def promise_round(self) -> int:
@@ -258,21 +256,21 @@ class UnconfirmedRounds:
         late = self._overdue.get(decision_id)
         return decision_id in self._waiting or (late is not None and not late.is_condemned)
 
-    def due(self, now: float) -> list[OverdueRound]:
+    def due(self, now: float) -> list[tuple[str, int]]:
         """The rounds that count at their worst from now on; times never run backwards, so the oldest are due first."""
-        ripe = list[OverdueRound]()
+        ripe = list[tuple[str, int]]()
         for one in self._waiting.values():
             if one.due > now:
                 break
-            ripe.append(OverdueRound(decision_id=one.decision_id, round=one.round))
+            ripe.append((one.decision_id, one.round))
         return ripe
 
-    def charge(self, rounds: Iterable[OverdueRound]) -> None:
+    def charge(self, rounds: Iterable[tuple[str, int]]) -> None:
         """Count rounds at their worst."""
-        for one in rounds:
-            late = self._waiting.pop(one.decision_id)
+        for decision_id, _ in rounds:
+            late = self._waiting.pop(decision_id)
             late.is_overdue = True
-            self._overdue[one.decision_id] = late
+            self._overdue[decision_id] = late
         self._charge()
 
     def confirm(self, decision_ids: Iterable[str]) -> None:
@@ -344,6 +342,7 @@ class State:
         self.counts = Counts()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
         self.answer: events.Acknowledged | None = None  # to the alarm that was answered last
+        self.restored = 0  # the event that says the chain was restored from a copy, the newest
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
         self._forecast: BaselineForecast | None = None
@@ -371,14 +370,15 @@ class State:
         """Apply the event that follows the head."""
         if event.previous != self.head.hash:
             raise JournalCorruptedError(f"Event {event.number} of {view.name!r} must follow {self.head}, but does not.")
-        act = APPLY.get(event.kind)
-        if act is None:
+        if event.kind not in self.kind.records:
             raise JournalSchemaError(
                 f"Event {event.number} of {view.name!r} is of an unknown kind, {event.kind!r}. "
                 "A newer surefoot has written it: update this one."
             )
         try:
-            act(self, event, view)
+            record: Any = decode(event, self.kind.records[event.kind])
+            if event.kind in APPLY:
+                APPLY[event.kind](self, record, event, view)
         except JournalError:
             raise
         except SurefootError as error:
@@ -390,15 +390,6 @@ class State:
     def reached(self, head: Head, time: float) -> None:
         """Move to this head; time never runs backwards."""
         self.head, self.time = head, max(self.time, time)
-
-    def memory_of(self, record: events.RowsRound) -> dict[str, Any]:
-        """What a linear policy has to know of a round beside request and answer, to recall it."""
-        memory: dict[str, Any] = {"draw": record.draw} if isinstance(self.policy, LinearPolicy) else {}
-        if self.shard is not None:
-            # The proposal that was refused where the shard's own rewards made it: it claims no bound.
-            is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
-            memory["tried"] = record.certificate.proposal if is_tried else None
-        return memory
 
     def decided(self, record: Any, time: float, rows: Any = None) -> None:
         """Count a round that the policy has decided; of rows those that were offered, where a shard hands it in."""
@@ -415,7 +406,10 @@ class State:
             self.windows.begin(ref, record.round, time)
             return
         self.open_ids[record.round] = ref
-        for closed in self.kind.closed_by(self.policy, record.round):
+        # Of units: a round without one may still await its reward.
+        if self.kind.closes_after is not None and not self.policy.settlement.awaits(
+            closed := record.round - self.kind.closes_after
+        ):
             self.open_ids.pop(closed, None)
             self._look_for_proof(time)
 
@@ -424,10 +418,11 @@ class State:
 
         Not of a shard, whose interval is about its newest lease.
         """
-        lift, known = self.kind.lift(self.policy, self.counts) if self.shard is None else None, self.counts.proof
+        counts, known = self.counts, self.counts.proof
+        lift = self.kind.lift(self.policy, counts.learner_rounds) if self.shard is None else None
         is_proof = lift is not None and (lift.is_paying or lift.is_costing)
         if lift is not None and is_proof and (known is None or known.lift.is_paying != lift.is_paying):
-            self.counts.proof = Proof(self.rounds, time, lift)
+            self.counts.proof = LiftProof(self.rounds, time, lift)
 
     def forecast(self, view: View) -> BaselineForecast:
         """What a process knows of how the baseline's rewards follow from contexts.
@@ -568,17 +563,18 @@ class State:
                 "reach all shards at once. Only the baseline plays from now on: start a new experiment."
             )
         # Before the policy forgets what they are made of.
-        earned, baseline = estimates(self.policy)
+        earned, baseline = self.kind.estimates(self.policy)
         self.policy.acknowledge(record.response)
         self.answer = record
         if record.response != "stay":
             self.unconfirmed.clear()
             self.counts.restarted(self.policy.rounds, record.response, earned, baseline)
 
-    def went_over(self, record: Mode) -> None:
-        """Go over to a mode; of a chain that was restored, pay for what is lost."""
+    def went_over(self, record: Mode, number: int) -> None:
+        """Go over to a mode by an event; of a chain that was restored, pay for what is lost."""
         self.mode = record.mode
-        if record.lost:
+        if record.lost is not None:
+            self.restored = number
             self.kind.lose(self.policy, record.lost)
         if self.shard is not None:
             self.shard.went_over(record)
@@ -663,20 +659,18 @@ def first_state(view: View) -> State:
     return State(created, policy, event.head, event.time)
 
 
-def _round(state: State, event: Event, view: View) -> None:
-    record: Any = decode(event, state.kind.round)
+def _round(state: State, record: Any, event: Event, view: View) -> None:
     state.kind.recall(state, record, view)
     rows = None if state.shard is None else state.kind.rows(state, record.request, view)
     state.decided(record, event.time, rows)
 
 
-def _visit(state: State, event: Event, view: View) -> None:
+def _visit(state: State, record: events.PairRound, event: Event, view: View) -> None:
     # Its coin fell with its round, so the guard has nothing to recall.
     state.counts.visits += 1
 
 
-def _reward(state: State, event: Event, view: View) -> None:
-    record = decode(event, events.Reward)
+def _reward(state: State, record: events.Reward, event: Event, view: View) -> None:
     state.rewarded(record, event.time, lambda: _number_of(state, record.decision_id, view))
 
 
@@ -691,48 +685,40 @@ def _decision_of(state: State, ref: str, view: View) -> Event:
     return event
 
 
-def _abandoned(state: State, event: Event, view: View) -> None:
-    record = decode(event, events.Abandoned)
+def _abandoned(state: State, record: events.Abandoned, event: Event, view: View) -> None:
     state.abandoned(record, _number_of(state, record.decision_id, view), event.time)
 
 
-def _voided(state: State, event: Event, view: View) -> None:
-    record = decode(event, events.Voided)
+def _voided(state: State, record: events.Voided, event: Event, view: View) -> None:
     state.voided(record, _decision_of(state, record.decision_id, view), view, event.time)
 
 
-def _corrected(state: State, event: Event, view: View) -> None:
-    record = decode(event, events.Corrected)
+def _corrected(state: State, record: events.Corrected, event: Event, view: View) -> None:
     state.corrected(record, _number_of(state, record.decision_id, view))
 
 
-def _leased(state: State, event: Event, view: View) -> None:
-    lease = decode(event, Lease)
-    state.leased(lease, view.attachment(lease.digest))
-
-
-def _ended(state: State, event: Event, view: View) -> None:
+def _ended(state: State, record: LeaseEnded, event: Event, view: View) -> None:
     # Its own time, as the live process had it.
     state.time = max(state.time, event.time)
-    state.lease_ended(decode(event, LeaseEnded))
+    state.lease_ended(record)
 
 
-APPLY: dict[str, Callable[[State, Event, View], None]] = {
-    events.CATALOGUE: lambda state, event, _: state.remember(Catalogue(decode(event, events.CatalogueRows).rows)),
+# What an event does to a state; one without a line here does nothing.
+APPLY: dict[str, Callable[[State, Any, Event, View], None]] = {
+    events.CATALOGUE: lambda state, record, event, view: state.remember(Catalogue(record.rows)),
     events.ROUND: _round,
     events.VISIT: _visit,
     events.REWARD: _reward,
-    events.SETTLED: lambda state, event, _: state.settled(decode(event, events.Settled), event.time),
+    events.SETTLED: lambda state, record, event, view: state.settled(record, event.time),
     events.ABANDONED: _abandoned,
     events.VOIDED: _voided,
     events.CORRECTED: _corrected,
-    events.CONFIRMED: lambda state, event, _: state.unconfirmed.confirm(decode(event, events.Confirmed).decision_ids),
-    events.OVERDUE: lambda state, event, _: state.unconfirmed.charge(decode(event, events.Overdue).decisions),
-    events.MODE: lambda state, event, _: state.went_over(decode(event, Mode)),
-    events.ACKNOWLEDGED: lambda state, event, _: state.acknowledged(decode(event, events.Acknowledged)),
-    events.ERASED: lambda state, event, _: state.forget_contexts(),  # else a state knows references alone
-    events.COINS: lambda state, event, _: None,  # each round holds its own
-    events.SNAPSHOT: lambda state, event, _: state.snapshotted(decode(event, events.Snapshot), event.number),
-    events.LEASED: _leased,
+    events.CONFIRMED: lambda state, record, event, view: state.unconfirmed.confirm(record.decision_ids),
+    events.OVERDUE: lambda state, record, event, view: state.unconfirmed.charge(record.decisions),
+    events.MODE: lambda state, record, event, view: state.went_over(record, event.number),
+    events.ACKNOWLEDGED: lambda state, record, event, view: state.acknowledged(record),
+    events.ERASED: lambda state, record, event, view: state.forget_contexts(),  # else a state knows references alone
+    events.SNAPSHOT: lambda state, record, event, view: state.snapshotted(record, event.number),
+    events.LEASED: lambda state, record, event, view: state.leased(record, view.attachment(record.digest)),
     events.LEASE_ENDED: _ended,
 }

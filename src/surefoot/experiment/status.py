@@ -30,6 +30,7 @@ from surefoot.sharing.pots import Pot
 from surefoot.values import Value
 
 if TYPE_CHECKING:
+    from surefoot.experiment.kinds import Kind
     from surefoot.experiment.state import Counts, State
 
 # nan where it is not known, which JSON writes as null.
@@ -40,16 +41,8 @@ MOST_LOSSES = 200  # that are looked up, the newest
 STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
 
 
-def estimates(policy: Policy) -> tuple[float, float]:
+def ledger_estimates(policy: LinearPolicy) -> tuple[float, float]:
     """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
-    if isinstance(policy, LinearPolicy):
-        return _linear(policy)
-    if isinstance(policy, ArmPolicy):
-        return _arms(policy)
-    return math.nan, math.nan
-
-
-def _linear(policy: LinearPolicy) -> tuple[float, float]:
     theta, (earned, baseline) = policy.core.ridge.theta, ledger_sums(policy)
     return earned.at(theta), baseline.at(theta) if policy.needs_baseline else math.nan
 
@@ -86,7 +79,8 @@ def known_rewards(policy: LinearPolicy) -> tuple[float, float] | None:
     return (ledger.conserved_reward, ledger.displaced_reward) if policy.needs_baseline_reward else None
 
 
-def _arms(policy: ArmPolicy) -> tuple[float, float]:
+def arm_estimates(policy: ArmPolicy) -> tuple[float, float]:
+    """The same of plain arms, by their means."""
     state: dict[str, Any] = policy.state()
     arms = state["arms"]
     means = [mean_of(arms, i) if arms[SEEN, i] else 0.0 for i in range(arms.shape[1])]
@@ -142,7 +136,7 @@ class Lift(Value, frozen=True, eq=True):
         return self.low > 0 if self.kind == "ceiling" else self.high < 0
 
 
-class Proof(Value, frozen=True, eq=True):
+class LiftProof(Value, frozen=True, eq=True):
     """When it was first proved that the learner pays, or does not: since the lift's interval holds at all times.
 
     Attributes
@@ -156,7 +150,7 @@ class Proof(Value, frozen=True, eq=True):
 
     Examples
     --------
-    >>> Proof(400, 1754000000.0, Lift("reward", 0.02, 0.01, 0.03, 390, 0.95)).lift.is_paying
+    >>> LiftProof(400, 1754000000.0, Lift("reward", 0.02, 0.01, 0.03, 390, 0.95)).lift.is_paying
     True
     """
 
@@ -179,23 +173,23 @@ class Earnings(msgspec.Struct, frozen=True):
 NOTHING = Earnings()
 
 
-def earnings_of(policy: Policy) -> Earnings:
-    """What is known of a linear policy that is told its baseline; nothing while the alarm is on."""
-    if not isinstance(policy, LinearPolicy) or not policy.needs_baseline or policy.alarm is not None:
+def ledger_earnings(policy: LinearPolicy) -> Earnings:
+    """What is known of a policy that is told its baseline; nothing while the alarm is on."""
+    if not policy.needs_baseline or policy.alarm is not None:
         return NOTHING
     bounds = LedgerBounds(policy)
     surplus = bounds.less(1.0 - policy.settings["alpha"]) if policy.keeps_floor else NOTHING.surplus
     return Earnings(bounds.less(0.0), surplus)
 
 
-def ledger_lift(policy: Policy) -> Lift | None:
-    """Of a linear policy that is told its baseline; None before the learner's first round, and during an alarm."""
-    if not isinstance(policy, LinearPolicy) or not policy.needs_baseline or policy.alarm is not None:
+def ledger_lift(policy: LinearPolicy) -> Lift | None:
+    """Of a policy that is told its baseline; None before the learner's first round, and during an alarm."""
+    if not policy.needs_baseline or policy.alarm is not None:
         return None
     decisions = int(policy.ledger.learner_rounds)
     if not decisions:
         return None
-    earned, baseline = estimates(policy)
+    earned, baseline = ledger_estimates(policy)
     low, high = LedgerBounds(policy).less(1.0)
     confidence = 1.0 - policy.settings["delta"]
     return Lift("reward", (earned - baseline) / decisions, low / decisions, high / decisions, decisions, confidence)
@@ -292,7 +286,7 @@ class GuardStatus(Value, frozen=True, eq=True):
     promise : {"mean", "played"}
         What the floor is kept by.
     share : float
-        The probability with which the next proposal would be played, were the baseline not held.
+        The probability with which the next proposal would be played, if the learner were allowed to play.
     allowed : float
         The largest share that is proved to be safe.
     binds : str
@@ -365,8 +359,8 @@ class Status(msgspec.Struct, frozen=True):
     ----------
     name, policy, mode : str
         The experiment, its policy, and who may play.
-    allowed_modes, description, reward_unit : list, str and str
-        What it can go over to, what it is about, and what rewards are counted in, if that was said.
+    allowed_modes, description, reward_unit : list, str, and str or dict
+        What it can go over to, what it is about, and what rewards are counted in, by metric where metrics have names.
     events, head_hash, time : int, str and float
         Number, hash and time of the newest event.
     rounds, learner_rounds, baseline_rounds : int
@@ -413,7 +407,7 @@ class Status(msgspec.Struct, frozen=True):
     lift : Lift or None
         How much more a decision of the learner earned than the baseline would have, with an interval that holds at all
         times at once; None before its first, while the alarm is on, and for policies that have no such interval.
-    proof : Proof or None
+    proof : LiftProof or None
         When the newest answer to whether it pays was first proved, of the learner since its newest restart; None where
         neither answer was, and for shards.
     reward_interval, surplus_interval : (low, high)
@@ -475,12 +469,18 @@ class Status(msgspec.Struct, frozen=True):
     unconfirmed: int = 0
     guard: GuardStatus | None = None
     lift: Lift | None = None
-    proof: Proof | None = None
+    proof: LiftProof | None = None
     reward_interval: Interval = NOTHING.reward
     surplus_interval: Interval = NOTHING.surplus
     allowed_modes: tuple[ModeName, ...] = ()
     description: str = ""
-    reward_unit: str = ""
+    reward_unit: str | dict[str, str] = ""
+
+    @property
+    def differing_share(self) -> float:
+        """Of a guard, the learner's share of the rounds in which both actions differed; nan where there are none."""
+        differing = 0 if self.guard is None else self.guard.differing_rounds
+        return self.learner_rounds / differing if differing else math.nan
 
     def __repr__(self) -> str:
         # Fifty fields would hide the few that matter; `msgspec.structs.asdict` has them all.
@@ -498,10 +498,10 @@ def status_of(name: str, state: "State") -> Status:
     """The status at the state's head."""
     counts, policy = state.counts, state.policy
     rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
-    earned, baseline = estimates(policy)
+    earned, baseline = state.kind.estimates(policy)
     earned, baseline = earned + counts.carried_reward, baseline + counts.carried_baseline
-    known = earnings_of(policy)
-    guard, lift = state.kind.standing(policy, counts), state.kind.lift(policy, counts)
+    known = state.kind.earnings(policy)
+    guard, lift = state.kind.standing(policy, counts), state.kind.lift(policy, counts.learner_rounds)
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else counts.newest_margin
     # Of what a promise has carried over a restart there are estimates alone.
@@ -662,7 +662,7 @@ class HubStatus(msgspec.Struct, frozen=True):
     is_shared: bool = True
 
 
-def hub_status(name: str, state: HubState, view: View) -> HubStatus:
+def hub_status(name: str, kind: "Kind", state: HubState, view: View) -> HubStatus:
     """The status where shards meet."""
     coordinator = state.coordinator
     pot, policy = coordinator.pot, coordinator.policy
@@ -697,7 +697,7 @@ def hub_status(name: str, state: HubState, view: View) -> HubStatus:
             )
             for shard, member in sorted(coordinator.members.all.items())
         ),
-        lift=ledger_lift(policy),
+        lift=kind.lift(policy, 0),  # a guard's is about the decisions of one process
     )
 
 

@@ -436,22 +436,17 @@ def change_mode(turn: Turn, mode: ModeName, reason: str, by: str) -> ModeName | 
     if mode != before and mode not in NEXT_MODES[before]:
         return refused_mode(before, mode)
     if mode != before:
-        record = events.Mode(mode=mode, reason=reason, by=by)
-        turn.write(events.MODE, record)
-        turn.state.went_over(record)
+        go_over(turn, events.Mode(mode=mode, reason=reason, by=by))
     return before
 
 
 def take_over(turn: Turn, lost: int, reason: str, by: str) -> None:
-    """Go on from an older copy of the chain, which lacks so many events: a guarded experiment is paused."""
-    newest = next(iter(turn.transaction.newest_of(events.MODE, 1)), None)
-    if newest is not None and newest.head == turn.state.head and decode(newest, events.Mode).lost:
+    """Go on from a copy of the chain, which lacks at least so many events: a guarded experiment is paused."""
+    if turn.state.restored == turn.state.head.number:
         return  # a restore that was cut short
     mode: ModeName = "paused" if turn.state.mode == "guarded" else turn.state.mode
-    if lost or mode != turn.state.mode:
-        record = events.Mode(mode=mode, reason=reason, by=by, lost=lost)
-        turn.write(events.MODE, record)
-        turn.state.went_over(record)
+    if lost or mode != turn.state.mode or turn.state.kind.draws:  # whose coins may have been seen
+        go_over(turn, events.Mode(mode=mode, reason=reason, by=by, lost=lost))
 
 
 def acknowledge(turn: Turn, response: Response, reason: str, by: str, alarm_round: int | None) -> SurefootError | None:
@@ -590,5 +585,5 @@ def adopt_mode(
 
 def go_over(turn: Turn, record: events.Mode) -> None:
     """Write a mode down, and go over to it."""
-    turn.write(events.MODE, record)
-    turn.state.went_over(record)
+    event = turn.write(events.MODE, record)
+    turn.state.went_over(record, event.number)

@@ -43,6 +43,7 @@ from surefoot.rounds import Answer, Receipt
 
 try:
     import litellm
+    from litellm.constants import LITELLM_PROXY_ADMIN_NAME
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as error:
     raise ImportError(
@@ -55,7 +56,7 @@ NARROWED = "_routing_plugin_candidate_models"  # where LiteLLM keeps the candida
 DECISION_HEADER = "x-surefoot-decision-id"
 UNITS = ("session_id", "user_api_key_end_user_id", "user_api_key_user_id")  # of a request's metadata, the first there
 OPTIONS = ("mode", "reward_window", "description", "sealed")  # of an experiment; the other settings are the guard's
-MOST_DECISIONS = 10_000  # that are kept in case a request is tried again
+MOST_DECISIONS = 10_000  # that are kept in case a request is tried again, and as many ids of callers
 REST = 2.0  # seconds after a failure of the journal in which nobody waits for it
 AWAY = (JournalUnavailableError, OutcomeUnknownError)
 log = logging.getLogger("surefoot.litellm")
@@ -108,6 +109,7 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         self.experiment: Experiment | None = None  # until the journal is there
         # What is in a request's metadata may be its caller's own words: a retry is known by what was decided here.
         self._decisions: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._callers_ids = OrderedDict[str, None]()
         self._tasks, self._said = set[asyncio.Task[Any]](), set[str]()
         self._rests_until = math.inf  # the baseline answers at once; 0 while the journal works
         open_ = experiment if callable(experiment) else lambda: experiment
@@ -193,7 +195,7 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         options = {option: rest.pop(option) for option in OPTIONS if option in rest}
         guard = make_policy("Guard", rest, advice="Give them in `callback_settings.surefoot`.")
         if "cost" in (guard.settings["metrics"] or {}):
-            options["reward_unit"] = "USD"  # as LiteLLM counts it
+            options["reward_unit"] = {"cost": "USD"}  # as LiteLLM counts it
 
         def open_() -> Experiment:
             with ExitStack() as stack:
@@ -207,7 +209,9 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
     async def run(self, context: Any) -> Any:
         """Narrow the candidates to the model that answers; LiteLLM calls it for every attempt of a request."""
         candidates = set(context.candidate_models)
-        claimed = _signal({"metadata": context.metadata}).get("decision_id")
+        # Where LiteLLM counts tokens there is no group; what it mirrors is answered already, and has the same signal.
+        is_request = "model_group" in context.metadata and not context.metadata.get("is_silent_experiment")
+        claimed = _signal({"metadata": context.metadata}).get("decision_id") if is_request else None
         earlier = self._decisions.get(claimed) if isinstance(claimed, str) else None
         if not {self.baseline, self.proposal} <= candidates:
             if earlier is not None:
@@ -219,11 +223,13 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         try:
             if earlier is not None:
                 signal = await self._retried(earlier)
-            elif not self._rests():
+            elif is_request and not self._rests():
                 signal = await self._decided(context.metadata)
         except (TimeoutError, JournalError):
             self._rests_until = time.monotonic() + REST
             log.exception("surefoot could not decide, so %s answers for %g seconds", self.baseline, REST)
+        except InputError as error:  # in what the caller has sent
+            log.warning("surefoot could not decide, so %s answers: %s", self.baseline, error)
         except Exception:  # whatever it is, callers of the gateway must not feel it
             log.exception("surefoot could not decide, so %s answers", self.baseline)
         context.candidate_models = [signal["model"]]
@@ -264,22 +270,32 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
 
     async def _decided(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """One decision; where it takes too long, the baseline, and a correction in case it is made later."""
-        unit = next((str(metadata[name]) for name in UNITS if metadata.get(name)), None) if self._takes_units else None
-        decision_id = str(metadata.get("decision_id") or new_id())
+        unit = _unit(metadata) if self._takes_units else None
+        decision_id = self._new_decision_id(metadata)
         deciding = self._keep(
             self._decide(decision_id=decision_id, baseline=self.baseline, proposal=self.proposal, unit=unit)
         )
-        done, _ = await asyncio.wait({deciding}, timeout=self.deadline)
+        try:
+            done, _ = await asyncio.wait({deciding}, timeout=self.deadline)
+        except asyncio.CancelledError:
+            self._keep(self._correct_late(deciding, "Its caller has hung up, and no model has answered."))
+            raise
         if not done:
-            self._keep(self._correct_late(deciding))
+            self._keep(self._correct_late(deciding, "It was decided too late, and the baseline answered."))
             raise TimeoutError(f"A decision must not take more than {self.deadline:g} seconds.")
         answer: Answer = deciding.result()
         self._rests_until = 0.0
         signal = {"model": answer.action, "decision_id": decision_id, "share": answer.share}
-        self._decisions[decision_id] = signal
-        while len(self._decisions) > MOST_DECISIONS:
-            self._decisions.popitem(last=False)
+        _remember(self._decisions, decision_id, signal)
         return signal
+
+    def _new_decision_id(self, metadata: Mapping[str, Any]) -> str:
+        """The caller's own, but once: one coin must not decide for all requests that bear the same id."""
+        own = metadata.get("decision_id") or (metadata.get("requester_metadata") or {}).get("decision_id")
+        if not own or str(own) in self._callers_ids:
+            return new_id()
+        _remember(self._callers_ids, str(own), None)
+        return str(own)
 
     async def _retried(self, signal: dict[str, Any]) -> dict[str, Any]:
         """Another attempt goes to the baseline; the coin stays as it fell, and the journal says what was played."""
@@ -289,13 +305,12 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
             await self._in_time(self._note("void", signal["decision_id"], reason))
         return signal
 
-    async def _correct_late(self, deciding: asyncio.Task[Answer]) -> None:
-        """Say that the baseline answered, and that no reward comes."""
+    async def _correct_late(self, deciding: asyncio.Task[Answer], reason: str) -> None:
+        """Say that the proposal did not answer, and that no reward comes."""
         try:
             answer = await deciding
         except SurefootError:
             return
-        reason = "It was decided too late, and the baseline answered."
         if answer.action != self.baseline:
             await self._note("void", answer.decision_id, reason)
         await self._note("abandon", answer.decision_id, reason)
@@ -348,6 +363,16 @@ class GuardedModels(CustomLogger):  # type: ignore[misc]
         if self.experiment is None:
             raise JournalUnavailableError("The journal must be there to take a reward, but is away. Send it again.")
         return await self._calls.reward(decision_id, value)
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
+        """Keep the models' cached answers apart: LiteLLM's cache has one for the whole group."""
+        if litellm.cache is not None and kwargs.get("model") in (self.baseline, self.proposal):
+            control = kwargs.get("cache") or {}
+            metadata = kwargs.get("metadata") or {}
+            namespaces = (control.get("namespace"), metadata.get("redis_namespace"), litellm.cache.namespace)
+            namespace = ":".join([*[one for one in namespaces if one][:1], kwargs["model"]])
+            kwargs["cache"] = {**control, "namespace": namespace}
+        return kwargs
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Send cost and latency, each cut at the highest that was declared, and have the answer scored."""
@@ -457,6 +482,18 @@ def _check_proxy(settings: Mapping[str, Any]) -> None:
         )
 
 
+def _unit(metadata: Mapping[str, Any]) -> str | None:
+    """Whose request it is: of its session, user or key; the owner of the master key is nobody."""
+    names = (metadata.get(name) for name in UNITS)
+    return next((str(name) for name in names if name and name != LITELLM_PROXY_ADMIN_NAME), None)
+
+
+def _remember(table: OrderedDict[str, Any], key: str, value: Any) -> None:
+    table[key] = value
+    while len(table) > MOST_DECISIONS:
+        table.popitem(last=False)
+
+
 def _signal(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """What `run` left in a request's metadata."""
     for name in METADATA:
@@ -483,7 +520,7 @@ def _add_route(models: GuardedModels) -> None:
             receipt = await models.reward(body["decision_id"], body["value"])
         except JournalError as error:
             raise ProxyException(str(error), "internal_server_error", "value", 503) from None
-        except (SurefootError, ValueError) as error:
+        except (SurefootError, ValueError, RecursionError) as error:
             raise ProxyException(str(error), "invalid_request_error", "value", 400) from None
         if receipt.refused is not None:
             code = 404 if receipt.refused == "unknown" else 409

@@ -1,5 +1,7 @@
 """OpenTelemetry: spans of decisions, with the event `feature_flag.evaluation` of the semantic conventions.
 
+The conventions record events as logs; here the span has the event as well, for those who export traces alone.
+
 In process, wrap the verb; its spans are children of whatever span is current:
 
     decide = traced(shop.decide)
@@ -19,13 +21,14 @@ from typing import Any, TypeVar
 from surefoot.rounds import Answer
 
 try:
-    from opentelemetry import propagate, trace
+    from opentelemetry import _logs, propagate, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 except ImportError as error:
     raise ImportError("Tracing needs OpenTelemetry. Install it with: pip install 'surefoot[otel]'") from error
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 EVENT = "feature_flag.evaluation"
+LOGGER = _logs.get_logger("surefoot")
 PROBES = ("/livez", "/readyz", "/metrics")
 
 
@@ -113,14 +116,16 @@ class TracedApp:
 
 
 def evaluated(name: str, answer: Answer) -> None:
-    """Add to the current span which side is served, by whom, and the decision that it can be looked up by."""
+    """Record which side is served, by whom, and the decision that it can be looked up by, in the current span."""
+    reason = "disabled" if answer.is_held else "cached" if answer.is_repeat else "split"
     event: dict[str, str | float] = {
         "feature_flag.key": name,
         "feature_flag.provider.name": "surefoot",
         "feature_flag.result.variant": "proposal" if answer.source == "learner" else "baseline",
-        "feature_flag.result.reason": "cached" if answer.is_repeat else "split",
+        "feature_flag.result.reason": reason,
         "surefoot.decision_id": answer.decision_id,
     }
     if answer.share is not None:
         event["surefoot.share"] = answer.share
+    LOGGER.emit(event_name=EVENT, attributes=event)
     trace.get_current_span().add_event(EVENT, event)

@@ -65,6 +65,9 @@ class SqliteJournal(Journal):
         self._empties: float | None = 0.0 if not read_only and self._file.has_log else None
         self._group = None if read_only else GroupCommit(self._commit, name=f"journal {self.path.name}")
 
+    def __repr__(self) -> str:
+        return f"SqliteJournal({str(self.path)!r})"
+
     def create(self, name: str, payload: bytes, *, time: float) -> Event:
         """Begin an experiment."""
         return self._alone(lambda: sql.create(self._file.write, name, payload, time))

@@ -127,6 +127,9 @@ class RowSet(ActionSet):
         if self.rows.size == 0:
             raise InputError(f"`rows` must hold at least one action and one feature, but got shape {self.rows.shape}.")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(actions={len(self.rows)}, dim={self.dim})"
+
     @property
     def dim(self) -> int:
         """Number of columns."""
@@ -166,8 +169,10 @@ class Catalogue(RowSet):
     Examples
     --------
     >>> catalogue = Catalogue([[1.0, 0.0], [0.0, 2.0]])
-    >>> catalogue.dim, catalogue.longest
-    (2, 2.0)
+    >>> catalogue
+    Catalogue(actions=2, dim=2)
+    >>> catalogue.longest
+    2.0
     """
 
     def __init__(self, rows: ArrayLike) -> None:

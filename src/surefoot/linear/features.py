@@ -43,6 +43,10 @@ class _Contextual(FeatureMap):
         self.context_bound = positive("context_bound", context_bound, hint="context_bound bounds a context's length.")
         self.intercept = intercept
 
+    def __repr__(self) -> str:
+        size = f"context_dim={self.context_dim}, context_bound={self.context_bound:g}, dim={self.dim}"
+        return f"{type(self).__name__}(actions={len(self(np.zeros(self.context_dim)))}, {size})"
+
     def _read(self, context: ArrayLike) -> Vector:
         x = finite_array("context", context, ndim=1)
         if x.size != self.context_dim:
@@ -137,6 +141,8 @@ class Disjoint(_Contextual):
     Examples
     --------
     >>> phi = Disjoint(actions=2, context_dim=1, context_bound=3.0)
+    >>> phi
+    Disjoint(actions=2, context_dim=1, context_bound=3, dim=4)
     >>> phi([3.0])
     array([[1., 3., 0., 0.],
            [0., 0., 1., 3.]])

@@ -31,8 +31,8 @@ from surefoot.paper.sweep_rows import (
     worlds,
 )
 from surefoot.reports.html_page import (
+    Badge,
     Html,
-    Verdict,
     badge,
     figure,
     join,
@@ -160,19 +160,19 @@ def is_of_paper(world: str) -> bool:
     return world.startswith("paper/")
 
 
-def verdict(table: pl.DataFrame, by_world: Mapping[str, list[Claim]]) -> Verdict:
+def verdict(table: pl.DataFrame, by_world: Mapping[str, list[Claim]]) -> Badge:
     """How many claims hold; where there are none, whether every policy with a floor stayed above it."""
     claims = [claim for claims in by_world.values() for claim in claims]
     if claims:
         held = sum(claim.holds for claim in claims)
-        return Verdict(f"{held} of {len(claims)} claims of Section 5 hold", is_good=held == len(claims))
+        return Badge(f"{held} of {len(claims)} claims of Section 5 hold", is_good=held == len(claims))
     rows = table.filter((pl.col("measure") == "violated_share") & pl.col("alpha").is_not_null())
     if rows.is_empty():
-        return Verdict("No policy that was run keeps a floor", is_good=True)
+        return Badge("No policy that was run keeps a floor", is_good=True)
     share, policy, alpha = max(rows.select("mean", "policy", "alpha").iter_rows(), key=lambda row: row[0])
     if share == 0.0:
-        return Verdict("No policy with a floor ever fell below it", is_good=True)
-    return Verdict(f"{policy} with α = {alpha:g} was below its floor in up to {share:.2%} of rounds", is_good=False)
+        return Badge("No policy with a floor ever fell below it", is_good=True)
+    return Badge(f"{policy} with α = {alpha:g} was below its floor in up to {share:.2%} of rounds", is_good=False)
 
 
 def cards(table: pl.DataFrame, by_world: Mapping[str, list[Claim]], rivals: Mapping[str, str]) -> Html:
@@ -271,7 +271,7 @@ def claim_table(claims: Iterable[Claim], title: str) -> Html:
 
 
 def _claim(claim: Claim) -> Html:
-    held = badge(Verdict("✓ holds" if claim.holds else "✗ does not hold", is_good=claim.holds))
+    held = badge(Badge("✓ holds" if claim.holds else "✗ does not hold", is_good=claim.holds))
     judged = tag("details", tag("summary", "How it was judged"), claim.detail)
     return row(tag("td", held), claim.text, tag("td", claim.measured, judged))
 

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, count, positive
+from surefoot.arrays import Matrix, Vector, count
 from surefoot.core import native
 from surefoot.errors import InputError, StateError
 from surefoot.linear.actions import ActionSet
 from surefoot.policies.decision import HOLD, Decision, Source, check_recalled
+from surefoot.policies.linear_settings import read_number
 from surefoot.policies.policy import Policy
 
 PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
@@ -32,15 +33,14 @@ class ArmPolicy(Policy):
         self.arms = self.dim = count(
             "arms", arms, least=2, hint="arms is the number of actions, the baseline among them."
         )
-        self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
-        known = settings.get("baseline_reward")
+        self.noise = read_number("noise", noise)
         self._core: Any = getattr(native, self._rule)(
             arms=self.arms,
             noise=self.noise,
             # UCB has neither of them.
             alpha=settings.get("alpha", 0.5),
             delta=settings.get("delta", 0.5),
-            known=-1.0 if known is None else known,
+            known=settings.get("baseline_reward"),
             bounds=settings.get("reward_bounds", ()),
         )
 

@@ -16,6 +16,12 @@ PERSON = "person"  # in a context, whom it is about
 Row: TypeAlias = dict[int, float]  # what is not 0
 
 
+def predicted_metrics(guard: Guard) -> list[str]:
+    """The metrics of a guard of which the baseline's rewards may be predicted for it."""
+    is_on = guard.settings["predict"] and guard.settings["unit_window"] is None
+    return [name for name, metric in guard.metrics.items() if is_on and metric.baseline_ceiling is None]
+
+
 class BaselineForecast:
     """Predicts the baseline's rewards from contexts, by a ridge regression that learns as rewards come.
 
@@ -35,8 +41,7 @@ class BaselineForecast:
     MOST_FIELDS = 100  # of a context that are looked at
 
     def __init__(self, guard: Guard) -> None:
-        is_on = guard.settings["predict"] and guard.settings["unit_window"] is None
-        self.metrics = [name for name, metric in guard.metrics.items() if is_on and metric.baseline_ceiling is None]
+        self.metrics = predicted_metrics(guard)
         self._open: dict[int, tuple[Row, dict[str, float]]] = {}  # row and the rewards that came, by round
         self._inverse = np.eye(self.SIZE) / self.RIDGE
         self._weights = np.zeros((len(self.metrics), self.SIZE))

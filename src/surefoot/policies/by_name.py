@@ -2,16 +2,21 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from surefoot import policies
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.hints import nearest
 from surefoot.policies.policy import Policy
 
-PolicyName: TypeAlias = Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB", "Guard"]
-POLICIES: tuple[str, ...] = get_args(PolicyName)  # those of surefoot; programs may add their own
+# Those of surefoot; programs may add their own.
+POLICIES: tuple[str, ...] = tuple(name for name in policies.__all__ if name in Policy._registry)
+if TYPE_CHECKING:
+    PolicyName: TypeAlias = str
+else:
+    PolicyName = Literal[POLICIES]
 
 
 def policy_class(name: str) -> type[Any]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.core import native
 from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
@@ -137,9 +136,7 @@ class CLUCB2(LinearPolicy):
         if self._nested is None:
             return super()._decide_rows(rows, is_catalogue, baseline, known, order)
         # The core checks this on its own way; here it must come before anything is booked.
-        bad = native.first_bad_row(rows, self._settings.feature_bound)
-        if bad is not None:
-            raise self._bad_row(rows, bad)
+        self._check_lengths(rows)
         action, upper = self._nested.optimistic(rows)
         action = order if order >= 0 else action
         evidence = self._core.pose(rows[action], rows[baseline])

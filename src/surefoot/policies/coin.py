@@ -3,14 +3,15 @@
 In an experiment it follows from a secret, so that whoever is shown that one can tell whether a coin was drawn again.
 """
 
-import hashlib
 import random
+from hashlib import blake2b
 from numbers import Integral
 
 from surefoot.errors import ConfigError
 
 SYSTEM = random.SystemRandom()
 BITS = 53
+ULP = 2.0**-BITS
 
 
 def read_seed(seed: int | None) -> int | None:
@@ -30,7 +31,7 @@ def draw_coin(seed: int | None, round_: int) -> float:
     """
     if seed is None:
         return SYSTEM.random()
-    return _uniform(hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest())
+    return _uniform(blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest())
 
 
 def coin_of(secret: bytes, round_: int) -> float:
@@ -41,9 +42,9 @@ def coin_of(secret: bytes, round_: int) -> float:
     >>> coin_of(bytes(32), 1) == coin_of(bytes(32), 1), coin_of(bytes(32), 1) == coin_of(bytes(32), 2)
     (True, False)
     """
-    return _uniform(hashlib.blake2b(round_.to_bytes(8), key=secret, digest_size=8).digest())
+    return _uniform(blake2b(round_.to_bytes(8), key=secret, digest_size=8).digest())
 
 
 def _uniform(digest: bytes) -> float:
     # The top bits alone: a float holds no more, and rounding must not make it 1.
-    return float(int.from_bytes(digest) >> (64 - BITS)) * 2.0**-BITS
+    return (int.from_bytes(digest) >> (64 - BITS)) * ULP

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.arrays import Vector, fraction
+from surefoot.arrays import Vector
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.policies.arm_policy import PLAYS, ArmPolicy
 from surefoot.policies.decision import HOLD, Decision
-from surefoot.policies.linear_settings import read_bounds, read_known_reward, spread_of
+from surefoot.policies.linear_settings import read_bounds, read_known_reward, read_number, spread_of
 from surefoot.policies.policy import arguments
 from surefoot.safety.arms_proof import ArmsPromise, intervals_proof, likelihood_proof
 from surefoot.safety.certificate import Certificate
@@ -78,14 +78,12 @@ class ConservativeUCB(ArmPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
-        settings = arguments(locals())
-        fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing.")
-        fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
+        settings = arguments(locals(), "reward_bounds")
+        read_number("alpha", alpha)
+        read_number("delta", delta)
         bounds = None if reward_bounds is None else read_bounds(reward_bounds)
         self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
-        if bounds is None:
-            del settings["reward_bounds"]
-        else:
+        if bounds is not None:
             settings["reward_bounds"] = bounds
             _check_bounds(bounds, self._known, settle_after, default_reward)
         if noise is None:

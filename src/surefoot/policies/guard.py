@@ -17,7 +17,7 @@ from surefoot.core.native import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings
 from surefoot.policies.coin import draw_coin, read_seed
 from surefoot.policies.decision import GuardDecision, Source, round_of
-from surefoot.policies.policy import Policy, Round, shaped
+from surefoot.policies.policy import Policy, Round, arguments, shaped
 from surefoot.policies.settlement import INCOME, Settlement
 from surefoot.policies.units import OpenUnit, Units
 from surefoot.safety.bank import check_bank
@@ -121,6 +121,7 @@ class Guard(Policy):
         unit_window: int | None = None,
         predict: bool = True,
     ) -> None:
+        settings = arguments(locals())
         self._metrics = guard_settings.read_metrics(
             alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics
         )
@@ -134,20 +135,15 @@ class Guard(Policy):
         guard_settings.check_word("ramp", ramp, RAMPS)
         guard_settings.check_word("goal", goal, GOALS)
         guard_settings.check_word("predict", predict, (True, False))
-        self._seed = seed = read_seed(seed)
-        #: What draws the coin of a round, where an experiment accounts for it; without, the system does.
-        self.coins: Callable[[int], float] | None = None
+        self._seed = read_seed(seed)
         guard_settings.check_units(self._metrics, unit_window, settle_after)
         self.units = Units(guard_settings.read_window("unit_window", unit_window), len(self._metrics))
-        settings = {
-            "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
-            "baseline_ceiling": baseline_ceiling, "promise": promise,
-            "ramp": ramp, "goal": goal, "cap": cap,
-            "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve,
+        settings |= {
+            "reward_bounds": [float(one) for one in reward_bounds],
+            "schedule": self._steps,
             "metrics": None if metrics is None else {name: one.plain() for name, one in self._metrics.items()},
-            "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,
-            "predict": predict,
-        }  # fmt: skip
+            "seed": self._seed,
+        }
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
         super().__init__(settings, Settlement(guard_settings.read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)
@@ -206,6 +202,7 @@ class Guard(Policy):
         unit: str | None = None,
         prediction: float | Mapping[str, float] | None = None,
         hold: bool = False,
+        coin: Callable[[int], float] | None = None,
     ) -> GuardDecision:
         """Draw the coin, and say which of the two actions to play.
 
@@ -222,6 +219,9 @@ class Guard(Policy):
             What the baseline's reward will be in this round, from a model of your own; for several metrics by name.
         hold : bool
             Play the baseline whatever is allowed.
+        coin : callable, optional
+            Draws the coin of a round by its number, where somebody accounts for it: uniform in [0, 1), or nan where the
+            round has none and the baseline plays. By default the seed or the system does.
 
         Returns
         -------
@@ -239,9 +239,12 @@ class Guard(Policy):
         predicted = None if prediction is None else guard_settings.read_prediction(prediction, self._metrics)
         teaches = not guard_settings.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
-        draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
-        if math.isnan(draw):
-            share = 0.0
+        draw = math.nan
+        if share > 0.0:
+            round_ = self._rounds + 1
+            draw = draw_coin(self._seed, round_) if coin is None else coin(round_)
+            if math.isnan(draw):
+                share = 0.0
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
     def recall(  # type: ignore[override]
@@ -378,10 +381,6 @@ class Guard(Policy):
             parts.pop(round_, None)
         else:
             parts[round_] = came
-
-    def _draw(self, round_: int) -> float:
-        """The coin of a round; nan where none can be drawn."""
-        return draw_coin(self._seed, round_) if self.coins is None or self._seed is not None else self.coins(round_)
 
     def _share(self) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""

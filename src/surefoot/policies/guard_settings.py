@@ -107,13 +107,13 @@ def check_units(metrics: Mapping[str, Metric], unit_window: int | None, settle_a
     costs = [name for name, metric in metrics.items() if metric.kind == "ceiling"]
     if costs:
         raise ConfigError(
-            f"A unit that brings nothing earns 0, the best of a cost, so a ceiling needs a reward for every round, but "
-            f"{costs[0]!r} is one. Leave `unit_window` out."
+            "A unit without a reward counts as 0, the best possible cost, so a ceiling needs a reward for every round, "
+            f"but {costs[0]!r} is one. Leave `unit_window` out."
         )
     lifted = [name for name, metric in metrics.items() if metric.low > 0.0]
     if lifted:
         raise ConfigError(
-            f"A unit that brings nothing earns 0, so `low` must be 0 with `unit_window`, but {lifted[0]!r} has "
+            f"A unit without a reward counts as 0, so `low` must be 0 with `unit_window`, but {lifted[0]!r} has "
             f"low={metrics[lifted[0]].low:g}."
         )
 

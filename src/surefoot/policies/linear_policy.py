@@ -4,7 +4,6 @@ A subclass names its rule in the core (`core/registry.hpp`) and the proof that g
 which holds out rounds for the baseline and tests whether the world has changed; without one nothing of it runs.
 """
 
-import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -35,7 +34,6 @@ from surefoot.safety.proof import Proof
 
 # What is known of a baseline's mean reward: itself, where the policy needs it, and the least and the most it can be.
 Known: TypeAlias = tuple[float, float, float]
-CORE_SETTINGS = frozenset(inspect.signature(linear_settings).parameters)
 UNKNOWN: Known = (0.0, 0.0, math.inf)
 LIST_SHARE = 8  # a short list holds at most this part of the actions (`core/short_list.hpp`)
 # Rows of saved scores: means, squares, one without meaning, and the short list behind its length and three bounds. One
@@ -61,7 +59,7 @@ class LinearPolicy(Policy):
             settings = {name: one for name, one in settings.items() if name not in unused}
         super().__init__(settings)
         self.dim = count("dim", settings["dim"], hint="dim is the number of features of one action.")
-        core_settings = linear_settings(**{name: one for name, one in settings.items() if name in CORE_SETTINGS})
+        core_settings = linear_settings(settings)
         core_settings.watchful = True
         self._core = sized(self._rule, self.dim)(self.dim, core_settings)
         self._settings = self._core.settings
@@ -236,7 +234,7 @@ class LinearPolicy(Policy):
             rows, (mean, low, high) = features if is_array else features.rows, known
             step = self._core.decide_given(rows, not is_array, baseline, mean, low, high, order)
             if step is not None:
-                return self._concluded(step, rows, baseline, order, known)
+                return self._concluded(step, baseline, order, known)
         # What the core does not take as it stands is converted here, or refused. The cheap test first: ActionSet is
         # abstract, and isinstance is slow there.
         catalogue = features if not is_array and isinstance(features, Catalogue) else None
@@ -276,14 +274,11 @@ class LinearPolicy(Policy):
                 f"`rewards` must hold one number within +-{LARGEST:g} for each of {rows.shape[0]} rows, "
                 f"but got shape {values.shape}."
             )
-        bad = native.first_bad_row(rows, self._settings.feature_bound)
-        if bad is not None:
-            raise self._bad_row(rows, bad)
+        self._check_lengths(rows)
         self._enter(rows, values)
 
     def _learn_row(self, features: Vector, reward: float) -> None:
-        if native.first_bad_row(features[None], self._settings.feature_bound) is not None:
-            raise self._bad_row(features[None], 0)
+        self._check_lengths(features[None])
         self._enter(features[None], np.array([reward]))
         self._catalogue = None  # its scores are those of before
 
@@ -292,7 +287,9 @@ class LinearPolicy(Policy):
 
     def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: Known, order: int) -> Decision:
         step = self._core.decide(rows, is_catalogue, baseline, *known, order)
-        return self._concluded(step, rows, baseline, order, known)
+        if step is None:
+            self._check_lengths(rows)
+        return self._concluded(step, baseline, order, known)
 
     def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: Known, order: int) -> Decision:
         if self._watch is not None:
@@ -301,10 +298,13 @@ class LinearPolicy(Policy):
             )
         coin, offered, row = draw_coin(self._config.get("seed"), self._rounds + 1), today.offer(rows), rows.shape[0]
         step = self._core.decide(offered, False, row, *known, order)
-        if step[0] >= 0 and not (step[1] and step[0] < row):  # the baseline plays
+        if step is None:
+            self._check_lengths(offered)
+        proposal, is_learner, *_ = step
+        if not (is_learner and proposal < row):  # the baseline plays
             row = today.draw(coin)
-            step, offered = today.played(step, row, rows), rows
-        decision = self._concluded(step, offered, row, order, known)
+            step = today.played(step, row, rows)
+        decision = self._concluded(step, row, order, known)
         self._settlement.drew(decision.round)
         return decision
 
@@ -318,22 +318,13 @@ class LinearPolicy(Policy):
         best = actions.optimistic(snapshot(self._settings, self._core.ridge))
         chosen = np.ascontiguousarray(best.features, dtype=np.float64)
         step = self._core.conclude(chosen, displaced, best.upper, *known, order)
-        return self._concluded(step, None, -1, order, known, best.method, best.gap)
+        return self._concluded(step, -1, order, known, best.method, best.gap)
 
     def _concluded(
-        self,
-        step: Any,
-        rows: Matrix | None,
-        baseline: int,
-        order: int,
-        known: Known,
-        method: str = "rows",
-        gap: float = 0.0,
+        self, step: Any, baseline: int, order: int, known: Known, method: str = "rows", gap: float = 0.0
     ) -> Decision:
-        """The decision of a round that the core has booked; of a row that breaks a rule, the error."""
+        """The decision of a round that the core has booked."""
         proposal, is_learner, features, teaches, is_refuted, evidence = step
-        if proposal < 0 and rows is not None:
-            raise self._bad_row(rows, -1 - proposal)
         if is_refuted and self._alarm is None:
             self._raise_alarm()
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
@@ -440,14 +431,17 @@ class LinearPolicy(Policy):
         if order >= rows.shape[0]:
             raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
 
-    def _bad_row(self, rows: Matrix, row: int) -> InputError:
+    def _check_lengths(self, rows: Matrix) -> None:
         bound = self._settings.feature_bound
+        row = native.first_bad_row(rows, bound)
+        if row is None:
+            return
         if not np.isfinite(rows[row]).all():
-            return InputError(
+            raise InputError(
                 f"`features` must be finite, but row {row} is {rows[row]}. Drop that action or impute its features."
             )
         length = math.hypot(*rows[row].tolist())  # squares of large entries would overflow
-        return AssumptionError(
+        raise AssumptionError(
             f"Every feature row must satisfy `||row|| <= feature_bound`, but row {row} has length {length:.6g}, "
             f"which is {length - bound:.3g} more than feature_bound={bound:.6g}. "
             "Rescale the features or declare a larger bound."

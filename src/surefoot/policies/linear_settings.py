@@ -1,7 +1,7 @@
 """Settings of linear policies: checked once, then the core's. Of SafeLUCB also how delta is split."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError
 from surefoot.linear.actions import LENGTH_TOLERANCE
 from surefoot.linear.radius import BY_LIKELIHOOD, bound_theta, read_radius
-from surefoot.safety.alarm import RESTART_SHARE, delta_of
+from surefoot.safety.alarm import delta_of
 from surefoot.safety.constraints import Constraint
 from surefoot.safety.gates import GATES, OPTIMISMS
 
@@ -24,55 +24,51 @@ MOST_RESOLVED = 1e9
 REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
 
-def linear_settings(
-    *,
-    dim: int,
-    delta: float,
-    noise: float,
-    ridge: float,
-    theta_bound: float,
-    feature_bound: float,
-    alpha: float | None = None,
-    reward_floor: float = 0.0,
-    radius: str = "paper",
-    misspecification: float = 0.0,
-    reward_bounds: tuple[float, float] | None = None,
-    exploration: float | None = None,
-) -> Any:
-    """Checked settings, as the core takes them; without a floor to keep, alpha is None."""
-    settings = native.LinearSettings()
-    settings.delta = fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
-    settings.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
-    settings.ridge = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
-    settings.theta_bound = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
-    settings.feature_bound = positive(
-        "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
-    )
-    if not 1e-100 <= settings.feature_bound <= 1e100:
-        raise ConfigError(
-            f"`1e-100 <= feature_bound <= 1e100` must hold, but got {feature_bound}. Rescale the features."
-        )
+# Single numbers: how each is checked, and what it means.
+NUMBERS: dict[str, tuple[Callable[..., float], str]] = {
+    "alpha": (fraction, "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."),
+    "delta": (fraction, "delta is the probability that the guarantee fails."),
+    "noise": (positive, "noise is the sub-Gaussian scale of a reward; 0.5 for rewards in [0, 1]."),
+    "ridge": (positive, "ridge is the regulariser lambda; 1.0 is usual."),
+    "theta_bound": (positive, "theta_bound bounds ||theta||."),
+    "feature_bound": (positive, "feature_bound bounds the length of every feature row."),
+    "reward_floor": (nonnegative, "reward_floor is a mean reward the baseline never falls below; 0 is always safe."),
+    "misspecification": (
+        nonnegative,
+        "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model.",
+    ),
+    "exploration": (positive, "exploration is LinUCB's alpha, such as 1."),
+}
+
+
+def read_number(name: str, value: Any) -> float:
+    """A setting of `NUMBERS`, checked."""
+    check, hint = NUMBERS[name]
+    return check(name, value, hint=hint)
+
+
+def linear_settings(settings: Mapping[str, Any]) -> Any:
+    """A linear policy's settings, checked and as the core takes them."""
+    core, bounds = native.LinearSettings(), settings.get("reward_bounds")
+    numbers = {name: read_number(name, settings[name]) for name in NUMBERS if name in settings}
+    size, ridge, misfit = numbers["feature_bound"], numbers["ridge"], numbers.pop("misspecification", 0.0)
+    if not 1e-100 <= size <= 1e100:
+        raise ConfigError(f"`1e-100 <= feature_bound <= 1e100` must hold, but got {size!r}. Rescale the features.")
     # Some room for rounding: the default ridge may lie exactly on this edge.
-    if settings.feature_bound / math.sqrt(settings.ridge) > math.sqrt(MOST_RESOLVED) * (1 + 1e-9):
+    if size / math.sqrt(ridge) > math.sqrt(MOST_RESOLVED) * (1 + 1e-9):
         raise ConfigError(
-            f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
+            f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got feature_bound={size!r}, {ridge=}. "
             "Beside such features the ridge would be lost in rounding: "
-            f"take a ridge of at least {settings.feature_bound**2 / MOST_RESOLVED:.3g}, or rescale the features."
+            f"take a ridge of at least {size**2 / MOST_RESOLVED:.3g}, or rescale the features."
         )
-    if alpha is not None:
-        hint = "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."
-        settings.alpha = fraction("alpha", alpha, hint=hint)
-    hint = "reward_floor is a mean reward the baseline never falls below; 0 is always safe."
-    settings.reward_floor = nonnegative("reward_floor", reward_floor, hint=hint)
-    hint = "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model."
-    settings.misfit = nonnegative("misspecification", misspecification, hint=hint)
-    is_bounded = reward_bounds is not None
-    settings.radius = read_radius(radius, dim=dim, misspecification=misspecification, is_bounded=is_bounded)
-    if reward_bounds is not None:
-        settings.reward_low, settings.reward_high = reward_bounds
-    if exploration is not None:
-        settings.exploration = positive("exploration", exploration, hint="exploration is LinUCB's alpha, such as 1.")
-    return settings
+    for name, number in numbers.items():
+        setattr(core, name, number)
+    core.misfit = misfit
+    dim, is_bounded = settings["dim"], bounds is not None
+    core.radius = read_radius(settings["radius"], dim=dim, misspecification=misfit, is_bounded=is_bounded)
+    if bounds is not None:
+        core.reward_low, core.reward_high = bounds
+    return core
 
 
 def read_bounds(bounds: Any) -> tuple[float, float]:
@@ -171,25 +167,14 @@ def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: fl
     third of the conservative rounds. It is clipped to what floats can resolve beside the features.
     """
     dim = count("dim", dim, hint="dim is the number of features of a row.")
-    positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
-    positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
-    size = positive("feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row.")
+    noise, theta_bound = read_number("noise", noise), read_number("theta_bound", theta_bound)
+    size = read_number("feature_bound", feature_bound)
     return float(min(max(dim * (noise / theta_bound) ** 2, size**2 / MOST_RESOLVED), 1e12 * size**2))
 
 
-def safe_settings(
-    settings: Any,
-    *,
-    reward_range: Sequence[float] | None,
-    gate: str,
-    constraint: Constraint,
-    realised_share: float,
-    optimism: str,
-    reward_bounds: tuple[float, float] | None = None,
-    radius: str = "amm",
-    restart_share: float = RESTART_SHARE,
-) -> None:
-    """Check SafeLUCB's own settings, and write them down."""
+def safe_settings(core: Any, settings: Mapping[str, Any], constraint: Constraint) -> None:
+    """SafeLUCB's own settings, checked, as the core takes them."""
+    gate, optimism, radius = settings["gate"], settings["optimism"], settings["radius"]
     if radius in BY_LIKELIHOOD and (gate != "facts" or optimism != "set"):
         raise ConfigError(
             f"`gate='facts'` and `optimism='set'` must hold with radius={radius!r}, but got {gate!r} and "
@@ -199,36 +184,34 @@ def safe_settings(
         raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
     if optimism not in OPTIMISMS:
         raise ConfigError(f"`optimism` must be one of {', '.join(OPTIMISMS)}, but got {optimism!r}.")
-    for name, share in (("realised_share", realised_share), ("restart_share", restart_share)):
-        if not 0 <= finite(name, share, hint="It is a share of delta.") < 1:
-            raise ConfigError(f"`0 <= {name} < 1` must hold, but got {share}.")
-    shares = {"realised_share": realised_share, "restart_share": restart_share}
-    spend_delta(settings, delta=settings.delta, gate=gate, radius=radius, **shares, restarts=0)
+    for name in ("realised_share", "restart_share"):
+        if not 0 <= finite(name, settings[name], hint="It is a share of delta.") < 1:
+            raise ConfigError(f"`0 <= {name} < 1` must hold, but got {settings[name]}.")
+    spend_delta(core, settings, core.delta, restarts=0)
+    bounds, reward_range = settings.get("reward_bounds"), settings["reward_range"]
     if reward_range is None:
-        reward_range = reward_bounds  # means lie where rewards do
+        reward_range = bounds  # means lie where rewards do
     if reward_range is not None:
         low, high = read_range(reward_range)
-        if settings.reward_floor > high or high < 0:
+        if core.reward_floor > high or high < 0:
             raise ConfigError(
                 f"`reward_floor` and 0 must lie below the largest mean reward {high}, but the floor is "
-                f"{settings.reward_floor:g}. The baseline's reward is never negative."
+                f"{core.reward_floor:g}. The baseline's reward is never negative."
             )
-        if reward_bounds is not None and not (reward_bounds[0] <= low and high <= reward_bounds[1]):
+        if bounds is not None and not (bounds[0] <= low and high <= bounds[1]):
             raise ConfigError(
-                f"`reward_range` must lie within reward_bounds={reward_bounds!r}, but got {reward_range!r}. "
+                f"`reward_range` must lie within reward_bounds={bounds!r}, but got {reward_range!r}. "
                 "The mean of rewards lies within their bounds."
             )
-        settings.range_low, settings.range_high = low, high
-    settings.gate, settings.optimism = GATES[gate], OPTIMISMS[optimism]
-    settings.constraint, settings.amount = constraint.code, constraint.amount
+        core.range_low, core.range_high = low, high
+    core.gate, core.optimism = GATES[gate], OPTIMISMS[optimism]
+    core.constraint, core.amount = constraint.code, constraint.amount
 
 
-def spend_delta(
-    settings: Any, *, delta: float, gate: str, radius: str, realised_share: float, restart_share: float, restarts: int
-) -> None:
+def spend_delta(core: Any, settings: Mapping[str, Any], delta: float, *, restarts: int) -> None:
     """Split delta between the confidence sets and, where it is used, the realised sum, after so many restarts."""
-    share = realised_share if gate == "facts" else 0.0  # events of their own: each gets its share
-    left = delta_of(delta, restarts, restart_share)
-    settings.sum_delta, sets = share * left, (1.0 - share) * left
-    settings.delta = sets / 2 if radius == "best" else sets
-    settings.likelihood_delta = settings.delta if radius in BY_LIKELIHOOD else 0.0
+    share = settings["realised_share"] if settings["gate"] == "facts" else 0.0  # events of their own: each its share
+    left = delta_of(delta, restarts, settings["restart_share"])
+    core.sum_delta, sets = share * left, (1.0 - share) * left
+    core.delta = sets / 2 if settings["radius"] == "best" else sets
+    core.likelihood_delta = core.delta if settings["radius"] in BY_LIKELIHOOD else 0.0

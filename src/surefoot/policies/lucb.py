@@ -76,7 +76,4 @@ class LUCB(LinearPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
-        settings = arguments(locals())
-        if exploration is None:
-            del settings["exploration"]
-        super().__init__(**settings)
+        super().__init__(**arguments(locals(), "exploration"))

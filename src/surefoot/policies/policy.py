@@ -672,9 +672,10 @@ class Policy(ABC):
         return f"{type(self).__name__}({', '.join([*inner, f'rounds={self.rounds}'])})"
 
 
-def arguments(scope: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a constructor: its `locals()`, before it assigns anything."""
-    return {name: value for name, value in scope.items() if name not in ("self", "__class__")}
+def arguments(scope: Mapping[str, Any], *optional: str) -> dict[str, Any]:
+    """The arguments of a constructor: its `locals()`, before it assigns anything; `optional` ones only where given."""
+    absent = {"self", "__class__", *(name for name in optional if scope[name] is None)}
+    return {name: value for name, value in scope.items() if name not in absent}
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ from surefoot.policies.linear_settings import (
 )
 from surefoot.policies.policy import arguments
 from surefoot.safety.alarm import RESTART_SHARE, Response
-from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
+from surefoot.safety.constraints import Constraint, RealisedPath, read_constraint
 from surefoot.safety.gates import safe_proof
 from surefoot.safety.likelihood import Likelihood
 
@@ -132,7 +132,7 @@ class SafeLUCB(LinearPolicy):
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
-        settings = arguments(locals())
+        settings = arguments(locals(), "reward_bounds")
         del settings["actions"]
         chosen = read_constraint(constraint)
         bounds = None if reward_bounds is None else read_bounds(reward_bounds)
@@ -142,31 +142,15 @@ class SafeLUCB(LinearPolicy):
         if ridge is None:
             ridge = suitable_ridge(dim, noise, theta_bound, feature_bound)
         settings |= {"noise": noise, "theta_bound": theta_bound, "ridge": ridge, "radius": radius}
-        settings |= {
-            "reward_range": None if reward_range is None else tuple(reward_range),
-            "constraint": chosen.plain(),
-        }
-        if bounds is None:
-            del settings["reward_bounds"]
-        else:
-            settings["reward_bounds"] = bounds
+        settings |= {"constraint": chosen.plain()} | ({} if bounds is None else {"reward_bounds": bounds})
+        settings["reward_range"] = None if reward_range is None else tuple(reward_range)
         super().__init__(**settings)
-        safe_settings(
-            self._settings,
-            reward_range=reward_range,
-            reward_bounds=bounds,
-            radius=radius,
-            gate=gate,
-            constraint=chosen,
-            realised_share=realised_share,
-            restart_share=restart_share,
-            optimism=optimism,
-        )
+        safe_settings(self._settings, settings, chosen)
         self._core.declare_bounds()
         self._spent, self._charged = 0.0, 0  # the debt of restarts, and rounds that are charged beside it
         self._bounds = bounds
-        self._checks_rewards = bounds is not None or self._settings.constraint == REALISED_PATH
-        if self._settings.constraint == REALISED_PATH:
+        self._checks_rewards = bounds is not None or self._settings.constraint == RealisedPath.code
+        if self._settings.constraint == RealisedPath.code:
             self._lowest_reward = chosen.amount
         if settle_after is not None and (default_reward or 0.0) < self._lowest_reward:
             raise ConfigError(
@@ -203,7 +187,7 @@ class SafeLUCB(LinearPolicy):
         """How the alarm may be answered; empty if none is on."""
         if self._alarm is None or self._config["restart_share"] == 0:
             return super().responses
-        has_worst = self._alarm.kind != "features" and self._settings.constraint != REALISED_PATH
+        has_worst = self._alarm.kind != "features" and self._settings.constraint != RealisedPath.code
         return ("stay", "relearn", "renew") if has_worst else ("stay", "renew")
 
     def _restart(self, *, keep_promise: bool) -> None:
@@ -229,12 +213,8 @@ class SafeLUCB(LinearPolicy):
     @property
     def likelihood(self) -> Likelihood | None:
         """The likelihood set of bounded rewards as it stands, for `check`; None where it is not used."""
-        saved = self._core.likelihood()
-        if saved is None:
-            return None
-        rows, successes, failures, allowed, low, scale, constant, linear, square, error = saved
-        bound = self._settings.theta_bound
-        return Likelihood(rows, successes, failures, allowed, low, scale, constant, linear, square, error, bound)
+        known = self._core.likelihood()
+        return None if known is None else Likelihood(*(*known, self._settings.theta_bound))
 
     @property
     def debt(self) -> float:
@@ -282,8 +262,7 @@ class SafeLUCB(LinearPolicy):
         return max(float(self._settings.range_low), -reach), min(float(self._settings.range_high), reach)
 
     def _spend(self, restarts: int) -> None:
-        shares = {name: self._config[name] for name in ("gate", "radius", "realised_share", "restart_share")}
-        spend_delta(self._settings, delta=self._set_delta, **shares, restarts=restarts)
+        spend_delta(self._settings, self._config, self._set_delta, restarts=restarts)
         self._core.declare_bounds()
 
     def arrays(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _package(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError:
         package = {"sklearn.datasets": "scikit-learn"}.get(name, name.split(".")[0])
-        raise ConfigError(f"These data come with {package}, which is not installed: pip install {package}") from None
+        raise ConfigError(f"This dataset needs {package}, which is not installed: pip install {package}") from None
 
 
 def _encoded(contexts: pl.DataFrame) -> Matrix:

@@ -99,7 +99,7 @@ class Residuals:
         consequence = (
             "neighbouring rows depend on each other, and its interval is too narrow" if share > MATTERS else ""
         )
-        return Doubt("Independence: rows do not tell of their neighbours", p < SURE, seen, consequence)
+        return Doubt("Independence: neighbouring rows are independent", p < SURE, seen, consequence)
 
     def tails(self, *, is_bounded: bool) -> Doubt:
         """Kurtosis, where no range of rewards is known: in a range any noise is sub-Gaussian.  (Hoeffding)"""

@@ -20,7 +20,7 @@ from surefoot.replay.evaluation import ASSUMES, ReplayOutcome
 from surefoot.replay.log import BadRows, Log
 from surefoot.replay.verdict import HEADS, lift_text, once, shown, table_rows, verdict_of
 from surefoot.reports.figures import FLOOR, GREY, INK, LINES, STYLE, SVG_STYLE, inline_svg, legend_below, series_colour
-from surefoot.reports.html_page import Html, Verdict, bullets, figure, page, row, section, settings_table, table, tag
+from surefoot.reports.html_page import Badge, Html, bullets, figure, page, row, section, settings_table, table, tag
 from surefoot.scalars import precisely
 
 SETTLED = 0.1  # of the rounds: averages over fewer swing too wide to set a scale
@@ -199,9 +199,9 @@ INTRODUCTION = (
 )
 
 
-def shown_verdict(found: tuple[str, bool] | None) -> Verdict | None:
+def shown_verdict(found: tuple[str, bool] | None) -> Badge | None:
     """Whether it pays and every floor was kept; None where no policy has one."""
-    return None if found is None else Verdict(found[0], is_good=found[1])
+    return None if found is None else Badge(found[0], is_good=found[1])
 
 
 def lead(log: Log, outcomes: Sequence[ReplayOutcome]) -> tuple[str | Html, ...]:

@@ -90,11 +90,11 @@ def verdict_of(
         return None
     alarms = [alarm(outcome) for outcome in kept if outcome.alarm is not None]
     if not active:
-        idle = "The learner was never let in: no lift, and nothing at risk."
+        idle = "The learner never played: no lift, and nothing at risk."
         doubted = [pays(best, per_day, reasons)] if reasons else []
         return " ".join([*doubted, *([idle] if kept else []), *alarms]), False
     idle = ", ".join(outcome.spec.label for outcome in kept if not outcome.learner_rounds)
-    said = [pays(best, per_day, reasons), *_floors(kept), *([f"Never let in: {idle}."] if idle else []), *alarms]
+    said = [pays(best, per_day, reasons), *_floors(kept), *([f"Never played: {idle}."] if idle else []), *alarms]
     is_broken = any(_is_broken(outcome) for outcome in kept)
     return " ".join(said), best.main["gain"].low > 0 and not is_broken and not alarms and not reasons
 
@@ -151,7 +151,7 @@ def pays(outcome: ReplayOutcome, per_day: float | None = None, reasons: Sequence
     if reasons:
         return f"Doubtful: {outcome.spec.label} shows a lift of {lift}, but {'; and '.join(reasons)}."
     answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
-    free = "" if outcome.free_from is None else f"; on its own from round {outcome.free_from:,}"
+    free = "" if outcome.free_from is None else f"; unrestricted from round {outcome.free_from:,}"
     if free and per_day is not None and outcome.free_from is not None:
         free += f", after {outcome.free_from / per_day:.3g} days of your traffic"
     return f"{answer}: {outcome.spec.label} has a lift of {lift}, {precisely(gain.level)} sure{free}."

@@ -4,7 +4,7 @@ It stands here and not in `surefoot.audit`, which imports nothing of ours that i
 """
 
 from surefoot.audit.report import SHOWN, Report, cannot_show, closest, findings_text, promise, rows, verdict
-from surefoot.reports.html_page import Html, Verdict, bullets, nested_row, page, section, table, tag
+from surefoot.reports.html_page import Badge, Html, bullets, nested_row, page, section, table, tag
 
 
 def as_html(report: Report) -> str:
@@ -22,8 +22,8 @@ def as_html(report: Report) -> str:
     )
 
 
-def _seal(report: Report) -> Verdict:
-    return Verdict("Clean" if report.is_clean else findings_text(report.findings), is_good=report.is_clean)
+def _seal(report: Report) -> Badge:
+    return Badge("Clean" if report.is_clean else findings_text(report.findings), is_good=report.is_clean)
 
 
 def _findings(report: Report) -> Html:

@@ -54,7 +54,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Badge:
     """What a reader wants to know first, as a badge under the heading."""
 
     text: str
@@ -65,7 +65,7 @@ def page(
     title: str,
     *sections: Html,
     heading: str | None = None,
-    verdict: Verdict | None = None,
+    verdict: Badge | None = None,
     lead: Iterable[object] = (),
     note: str | None = None,
     footer: str = "",
@@ -88,7 +88,7 @@ def page(
     return f"<!doctype html>\n{document}\n"
 
 
-def badge(verdict: Verdict) -> Html:
+def badge(verdict: Badge) -> Html:
     """Yes or no at a glance; the words say it, the colour only repeats it."""
     return tag("span", verdict.text, class_="yes" if verdict.is_good else "no")
 

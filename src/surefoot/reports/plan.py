@@ -17,7 +17,7 @@ from surefoot.simulation.rollout_plan import Plan, Rollout
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-from surefoot.reports.html_page import Verdict, figure, nested_row, page, row, section, settings_table, table, tag
+from surefoot.reports.html_page import Badge, figure, nested_row, page, row, section, settings_table, table, tag
 
 
 def heading(plan: Plan) -> str:
@@ -52,9 +52,9 @@ def _needed(plan: Plan) -> Iterator[str]:
     rewards = ", ".join(f"{need.rewards(need.alpha):.0f} at {need.alpha:g}" for need in needs)
     days = ", ".join(f"{needed_days(plan, need.alpha, need.alpha):.3g}" for need in needs)
     yield (
-        f"Needed by bounds that hold at all times, by alpha: {rewards} rewards of a better arm that nothing else tells "
-        f"of. At a share alpha of the rounds that takes {days} days; it is sooner where the share grows with what is "
-        "proved, or where rounds of the baseline teach, too."
+        f"Needed by bounds that hold at all times, by alpha: {rewards} rewards of a better arm with no shared "
+        f"information. At a share alpha of the rounds that takes {days} days; it is sooner where the share grows with "
+        "what is proved, or where rounds of the baseline teach, too."
     )
     if all(needed_days(plan, need.alpha, 1.0) > plan.days for need in needs):
         yield (
@@ -290,7 +290,7 @@ def plan_html(plan: Plan) -> str:
             ),
         ),
         section("Settings", settings_table(plan.settings)),
-        verdict=Verdict(*verdict(plan)),
+        verdict=Badge(*verdict(plan)),
         lead=(INTRODUCTION, f"{heading(plan)}."),
     )
 

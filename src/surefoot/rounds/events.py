@@ -50,11 +50,12 @@ in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more
 (what came counts), or once `settle_after` more rounds were decided. A metric without a reward counts as its default
 where one was declared, and at its worst otherwise; of a round that was abandoned, always at its worst.
 
-A guard's coins come in blocks, of at most `BLOCK` rounds each. Before the first of them is drawn, and but for a
-process's first block some rounds earlier, the chain holds the SHA-256 of a secret; the secret itself once the block is
-over. The coin of a round, which names its block's event, is `surefoot.policies.coin.coin_of` the secret and the number
-of the round. At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999, 1000 to 1999,
-and so on, whichever lease they are decided under.
+A guard's coins come in blocks, each for `BLOCK` rounds from one that comes after the next (of event 2: after the
+creation). Before them the chain holds the SHA-256 of a secret; the secret itself once the block is over. The coin of a
+round, which names its block's event, is `surefoot.policies.coin.coin_of` the secret and the number of the round. The
+round with which a block had to begin has none, and its proposal no share. After a restore (a `Mode` with `lost`) no
+block from before serves. At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999,
+1000 to 1999, and so on, whichever lease they are decided under.
 In a sealed experiment a decision's id is its event's number and the commitment to its private text, which is kept
 beside the chain; every event calls it by that, and its own has no key (`surefoot.experiment.sealing`).
 
@@ -122,7 +123,8 @@ class Created(Record):
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     feature_names:  what the features of a row, or the arms, are called
-    reward_unit:    what rewards are counted in: a plural such as "clicks", or a currency by its code, such as "EUR"
+    reward_unit:    what rewards are counted in: a plural such as "clicks", or a currency by its code, such as "EUR";
+                    by metric where metrics have names
     is_sealed:      what is about people is kept beside the chain
     skew:           where shards share the promise, seconds by which their clocks may differ
     shard:          in the journal of a shard, its name
@@ -147,7 +149,7 @@ class Created(Record):
     by: str = ""
     origin: Forked | None = None
     feature_names: list[str] | None = None
-    reward_unit: str = ""
+    reward_unit: str | dict[str, str] = ""
     is_sealed: bool = False
     skew: float | None = None
     shard: str | None = None
@@ -237,7 +239,7 @@ class GateCertificate(Record):
     @property
     def is_allowed(self) -> bool:
         """Whether the learner might play."""
-        return self.margin >= 0.0
+        return float(self.guaranteed) >= float(self.required)
 
 
 class BankRecord(Record):
@@ -263,7 +265,7 @@ class BankCertificate(Record):
     def margin(self) -> float:
         """What is left in the bank that binds if the round is at its worst."""
         # `carried` was written as all that the bank can pay, so the bound is in it.
-        return min(bank.carried - bank.cost for bank in self.banks)
+        return min([bank.carried - bank.cost for bank in self.banks])
 
     @property
     def is_allowed(self) -> bool:
@@ -363,10 +365,12 @@ class PairRound(Round, kw_only=True, tag="pair"):
 class CoinBlock(Record):
     """A block of a guard's coins begins; `commitment` is the SHA-256 of the secret that they follow from.
 
+    first:    the first of the `BLOCK` rounds that it serves
     revealed: blocks that are over: the number of the event that began each, and its secret in hexadecimal digits
     """
 
     commitment: str | None = None
+    first: int = 0
     revealed: list[tuple[int, str]] = msgspec.field(default_factory=list)
 
 
@@ -432,32 +436,28 @@ class Confirmed(Record):
     decision_ids: list[str]
 
 
-class OverdueRound(Record, array_like=True):
-    """A learner round that was not confirmed in time: written as [decision_id, round]."""
-
-    decision_id: str
-    round: int
-
-
 class Overdue(Record):
-    """Learner rounds that count at their worst from now on, until they are confirmed, rewarded or voided in time."""
+    """Learner rounds that count at their worst from now on, until they are confirmed, rewarded or voided in time.
 
-    decisions: list[OverdueRound]
+    decisions: the id and the round of each
+    """
+
+    decisions: list[tuple[str, int]]
 
 
 class Mode(Record):
     """The experiment's mode from now on, why it was changed, and by whom.
 
     shared: in the chain of a shard, the number of the event where the shards meet that says so; 0 while that is to come
-    lost:   of a chain that was restored from an older copy, how many events are known to be lost; a guard's banks pay
-            for as many rounds at their worst
+    lost:   of a chain that was restored from a copy, how many events are known to be lost; a guard's banks pay for as
+            many rounds at their worst
     """
 
     mode: ModeName
     reason: str = ""
     by: str = ""
     shared: int | None = None
-    lost: Annotated[int, msgspec.Meta(ge=0)] = 0
+    lost: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class Acknowledged(Record):
@@ -621,6 +621,24 @@ class Lost(Record):
     shard: str
     reason: str
     by: str = ""
+
+
+# What each kind of event holds: in every experiment, in one over rows or arms, and in that of a guard.
+SHARED: dict[str, type[Record]] = {
+    CREATED: Created, REWARD: Reward, SETTLED: Settled, ABANDONED: Abandoned, VOIDED: Voided, CORRECTED: Corrected,
+    CONFIRMED: Confirmed, OVERDUE: Overdue, MODE: Mode, ACKNOWLEDGED: Acknowledged, ERASED: Erased, SNAPSHOT: Snapshot,
+    JOINED: Joined, LEASED: Lease, LOST: Lost, LEASE_ENDED: LeaseEnded,
+}  # fmt: skip
+ROWS_RECORDS: dict[str, type[Record]] = {**SHARED, CATALOGUE: CatalogueRows, ROUND: RowsRound, HANDED_IN: RowsHandIn}
+PAIR_RECORDS: dict[str, type[Record]] = {
+    **SHARED,
+    ROUND: PairRound,
+    VISIT: PairRound,
+    COINS: CoinBlock,
+    HANDED_IN: PairHandIn,
+}
+# What is said and moves no ledger: the hub of an edge takes it as it was said, and an audit checks its form alone.
+WORDS = frozenset((ERASED,))
 
 
 def reward_key(ref: str, parts: int) -> str:

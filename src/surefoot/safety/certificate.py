@@ -99,9 +99,9 @@ def explain_gate(
     if required == -math.inf:
         return f"Played the learner: {action} promises the most ({optimism:.4g} at best), and no floor is kept."
     if is_held_out:
-        return f"Played the baseline, by the coin of the holdout: {action} was allowed, with a margin of {margin:.4g}."
+        return f"Played the baseline, by the holdout coin: {action} was allowed, with a margin of {margin:.4g}."
     if guaranteed == -math.inf:
-        return "Played the baseline: the alarm is on, for data and declarations contradict each other."
+        return "Played the baseline: the alarm is on, because the data contradict the declarations."
     if guaranteed >= required:
         return f"Played the learner: {action} leaves us at least {margin:.4g} above the floor; {CONDITION}."
     return f"Played the baseline: playing {action} could have left us {-margin:.4g} below the floor."

@@ -14,14 +14,12 @@ from typing import Any, ClassVar
 from surefoot.arrays import count, finite, positive
 from surefoot.errors import ConfigError
 
-# In the order of the core's `Constraint`.
-CUMULATIVE, CHECKPOINTS, STAGEWISE, RESERVE, REALISED_PATH = range(5)
-
 
 class Constraint:
     """What must never be lost: the base of all constraints, which are known by their names.
 
-    `code` and `amount` are what the core reads, `says` is what a person is told.
+    `code` and `amount` are what the core reads, `says` is what a person is told. They stand in the order of the core's
+    words, which is their code.
 
     Examples
     --------
@@ -35,6 +33,7 @@ class Constraint:
     known: ClassVar[dict[str, type["Constraint"]]] = {}
 
     def __init_subclass__(cls) -> None:
+        cls.code = len(Constraint.known)
         Constraint.known[cls.name] = cls
 
     @property
@@ -58,7 +57,6 @@ class Cumulative(Constraint):
     """
 
     name: ClassVar[str] = "cumulative"
-    code: ClassVar[int] = CUMULATIVE
     says: ClassVar[str] = "The floor holds at every round."
 
 
@@ -84,7 +82,6 @@ class Checkpoints(Constraint):
 
     every: int
     name: ClassVar[str] = "checkpoints"
-    code: ClassVar[int] = CHECKPOINTS
     says: ClassVar[str] = "The floor holds at every so many rounds; in between, that of the remaining rounds is lent."
 
     def __post_init__(self) -> None:
@@ -107,7 +104,6 @@ class Stagewise(Constraint):
     """
 
     name: ClassVar[str] = "stagewise"
-    code: ClassVar[int] = STAGEWISE
     says: ClassVar[str] = "Every single action keeps the floor in its own round."
 
 
@@ -133,7 +129,6 @@ class Reserve(Constraint):
 
     granted: float
     name: ClassVar[str] = "reserve"
-    code: ClassVar[int] = RESERVE
     says: ClassVar[str] = "So much may be lost over all rounds together, in addition to alpha."
 
     def __post_init__(self) -> None:
@@ -167,7 +162,6 @@ class RealisedPath(Constraint):
 
     lowest_reward: float
     name: ClassVar[str] = "realised_path"
-    code: ClassVar[int] = REALISED_PATH
     says: ClassVar[str] = "Learner rounds count with the rewards they received, none of which is less than this."
 
     def __post_init__(self) -> None:

@@ -1,8 +1,7 @@
 """The certificate of a guard's decision: which share was allowed, which metric binds, and the proof."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp, read_banks
 from surefoot.safety.bank import RATES
@@ -23,6 +22,8 @@ class GuardCertificate(Value, frozen=True):
         The largest share that was proved to be safe.
     binds : str
         The metric that allowed least.
+    proof : GuardProof
+        What every bank holds, and what the round may cost it; `surefoot.check` verifies it.
     is_held : bool
         Whether the baseline was to be played whatever is allowed.
     is_same : bool
@@ -40,14 +41,9 @@ class GuardCertificate(Value, frozen=True):
     share: float
     allowed: float
     binds: str
-    _evidence: Callable[[], GuardProof]
+    proof: GuardProof
     is_held: bool = False
     is_same: bool = False
-
-    @property
-    def proof(self) -> GuardProof:
-        """What every bank holds, and what the round may cost it; `surefoot.check` verifies it."""
-        return self._evidence()
 
     @property
     def guaranteed(self) -> float:
@@ -110,15 +106,12 @@ def certified(
     is_same: bool = False,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
-    banks = read_banks(snapshot)
-    shares = [allowed(*pair) for pair in zip(metrics, banks, strict=True)]
-    evidence = partial(_prove, names, metrics, snapshot, share if is_charged else 0.0)
-    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held, is_same=is_same)
-
-
-def _prove(names: tuple[str, ...], metrics: Sequence[MetricSettings], snapshot: bytes, share: float) -> GuardProof:
-    each = zip(names, metrics, read_banks(snapshot), strict=True)
-    return GuardProof(tuple(_bank_proof(name, settings, bank, share) for name, settings, bank in each))
+    banks, shares, paid = read_banks(snapshot), list[float](), list[BankProof]()
+    for name, settings, bank in zip(names, metrics, banks, strict=True):
+        shares.append(allowed(settings, bank))
+        paid.append(_bank_proof(name, settings, bank, share if is_charged else 0.0))
+    least = min(shares)
+    return GuardCertificate(share, least, names[shares.index(least)], GuardProof(tuple(paid)), is_held, is_same=is_same)
 
 
 def _bank_proof(name: str, settings: MetricSettings, bank: Bank, share: float) -> BankProof:

@@ -24,7 +24,6 @@ from litestar.types import Message, Receive, Send
 
 import surefoot
 from surefoot.errors import SurefootError
-from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
 from surefoot.service import page
 from surefoot.service.authorization import KEY, OPEN, LogIns, RequestScope, visit_of
@@ -32,7 +31,7 @@ from surefoot.service.catalogues import Catalogues
 from surefoot.service.logs import RequestLog, log, standard_error
 from surefoot.service.metrics import Metrics
 from surefoot.service.openapi import DocumentPlugin, methods_of
-from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, encode, of_error, problem
+from surefoot.service.problems import MEDIA_TYPE, Fault, ProblemDetails, ProblemError, encode, of_error, problem
 from surefoot.service.rate_limit import RateLimiter
 from surefoot.service.registry import Registry
 from surefoot.service.requests import READ_REWARD, read_body, too_deep
@@ -90,7 +89,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.registry = registry = Registry(settings, clock=clock)
         self.log_ins = LogIns(settings)
-        self.metrics = Metrics(self._statuses, registry.health, registry.heads, registry.waiting, self.log_ins)
+        self.metrics = Metrics(registry.statuses, registry.health, registry.heads, registry.waiting, self.log_ins)
         self.catalogues = Catalogues(registry)
         self.handlers = Handlers(registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
@@ -140,7 +139,8 @@ class Service:
             is_new = decision_id is None and not answer.is_repeat
             await out.whole(201 if is_new else 200, encode(answer), DATA)
         except REFUSALS as error:
-            await out.refuse(_refusal(error))
+            refusal = _refusal(error, visit)
+            await out.refuse(refusal, flags.unreadable(scope["path"], refusal.problem))
         except asyncio.CancelledError:
             if visit.waits_for is None or not visit.waits_for.cancelled():
                 raise
@@ -158,10 +158,12 @@ class Service:
         path, headers = scope["path"], dict(scope["headers"])
         if path not in PROBES:  # no limit must keep a server from being found well
             address = (scope.get("client") or ("", 0))[0]
+            if scope["method"] not in ("GET", "HEAD"):
+                _refuse_other_sites(headers)
             if self.settings.is_open:
                 _refuse_host(headers)
                 visit.roles = OPEN
-                self._rates.spend(address)
+                self._spend(address, visit)
             elif path == "/" or path.startswith(PUBLIC):
                 self._rates.spend(address)
             else:
@@ -178,13 +180,14 @@ class Service:
         visit.find, token = partial(self.log_ins.find, _presented(headers)), None
         try:
             token = visit.find()
-        except ProblemError as refusal:
-            visit.notes["reason"] = refusal.problem.detail
-            raise
         finally:  # of whoever is refused, too: guessing is limited
-            self._rates.spend(address if token is None else token.id)
+            self._spend(address if token is None else token.id, visit)
         visit.admit(token)
         visit.check_path(path)
+
+    def _spend(self, caller: str, visit: RequestScope) -> None:
+        self._rates.spend(caller)
+        visit.charge = partial(self._rates.charge, caller)
 
     async def _read(self, receive: Receive) -> bytes:
         """The body, up to a size; one that ends early came too slowly, or not at all."""
@@ -240,9 +243,6 @@ class Service:
             fields.pop("decision_id", None)
         self.requests.note(fields)
 
-    def _statuses(self) -> list[Status]:
-        return [status for _, status in self.registry.looked()]
-
 
 def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
     """The ASGI app of a server with these settings, for `serve` or for another ASGI server.
@@ -294,7 +294,7 @@ def _litestar(service: Service) -> Litestar:
             *flags.routes(registry, service.handlers),
             *monitoring.routes(registry, service.stopping),
             *heads.routes(registry),
-            *operations.routes(registry, metrics),
+            *operations.routes(registry, metrics, service.log_ins.tokens),
             *shards.routes(registry),
             *page.handlers(),
         ],
@@ -329,14 +329,16 @@ def _litestar(service: Service) -> Litestar:
     )
 
 
-def _answer(request: Request[Any, Any, Any], what: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:
+def _answer(
+    request: Request[Any, Any, Any], what: ProblemDetails, headers: dict[str, str] | None = None
+) -> Response[bytes]:
     named = msgspec.structs.replace(what, request_id=visit_of(request.scope).request_id)
     body = msgspec.json.encode(named)
     return Response(body, status_code=what.status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def _on_refusal(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    refusal = _refusal(error)
+    refusal = _refusal(error, visit_of(request.scope))
     return _answer(request, refusal.problem, refusal.headers)
 
 
@@ -386,15 +388,20 @@ class _Response:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def refuse(self, error: ProblemError) -> None:
-        body = encode(msgspec.structs.replace(error.problem, request_id=self._id[1].decode()))
+    async def refuse(self, error: ProblemError, failure: flags.EvaluationFailure | None = None) -> None:
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        if failure is not None:
+            await self.whole(400, encode(failure), [*headers, *DATA])
+            return
+        body = encode(msgspec.structs.replace(error.problem, request_id=self._id[1].decode()))
         await self.whole(error.problem.status, body, [*headers, (b"content-type", MEDIA_TYPE.encode()), *HEADERS])
 
 
-def _refusal(error: Exception) -> ProblemError:
+def _refusal(error: Exception, visit: RequestScope) -> ProblemError:
     """The answer to an error; failures on our side are only logged."""
     if isinstance(error, ProblemError):
+        if error.problem.status in (401, 403):
+            visit.notes["reason"] = error.problem.detail
         return error
     if isinstance(error, asyncio.QueueFull):
         return ProblemError("busy", str(error))
@@ -415,6 +422,18 @@ def _refuse_host(headers: dict[bytes, bytes]) -> None:
     # Latin-1 decodes any bytes, so that a strange header is refused and not an error of ours.
     host = headers.get(b"host", b"").decode("latin-1")
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    origin = headers.get(b"origin", b"").decode("latin-1").lower()
-    if not is_loopback(name.lower()) or (origin and origin.partition("://")[2] != host.lower()):
+    if not is_loopback(name.lower()) or not _is_same_origin(headers):
         raise ProblemError("wrong-host")
+
+
+def _refuse_other_sites(headers: dict[bytes, bytes]) -> None:
+    """Refuse what the page of another site sends: a proxy that logs people in adds their log-in to that, too."""
+    site = headers.get(b"sec-fetch-site")  # set by browsers alone, and true even where a proxy has changed the host
+    if not _is_same_origin(headers) if site is None else site not in (b"same-origin", b"none"):
+        raise ProblemError("other-site")
+
+
+def _is_same_origin(headers: dict[bytes, bytes]) -> bool:
+    """Whether a page of this server asks, or a program, which names no origin."""
+    origin, host = (headers.get(name, b"").decode("latin-1").lower() for name in (b"origin", b"host"))
+    return not origin or origin.partition("://")[2] == host

@@ -40,6 +40,8 @@ WORDS = {
     "settle_after": "Rounds after which a missing reward is learned as the default.",
 }
 
+HOLDOUT = "Today's choice is played in at least this share of the decisions, so that changes on its side are seen."
+
 GUARD_WINDOWS = {
     "settle_after": "Rounds after which a missing reward is booked as the default, or else at its worst.",
     "unit_window": "Rounds for which a unit keeps its side, and over which its rewards are added up.",
@@ -80,7 +82,7 @@ def _times(created: Created) -> list[Assumption]:
     """The windows that were declared, and by how much clocks may differ."""
     found = [_window(created)]
     if created.reward_window is not None and created.default_reward is not None:
-        text = "By definition the reward of a decision whose own did not come within the window."
+        text = "Reward assumed when none arrives within the window."
         found.append(Assumption("default_reward", created.default_reward, text))
     if created.confirm_within is not None:
         text = "Seconds within which callers confirm a round of the learner; until they do, it counts at its worst."
@@ -113,6 +115,7 @@ def _guard_assumptions(settings: dict[str, Any]) -> list[Assumption]:
         Assumption("promise", settings["promise"], PROMISES[settings["promise"]]),
         *found,
         Assumption("coin", "system", coin),
+        Assumption("min_holdout", settings["min_holdout"], HOLDOUT),
         *(
             Assumption(name, settings[name], text)
             for name, text in GUARD_WINDOWS.items()

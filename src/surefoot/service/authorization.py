@@ -14,6 +14,7 @@ from surefoot.service.settings import Settings
 from surefoot.service.tokens import ROLES, Role, Token, TokenFile
 
 KEY = "surefoot.visit"
+METRICS: frozenset[Role] = frozenset(("metrics",))
 ABOUT_ALL = (["metrics"], ["v1", "head"])  # paths that tell of every experiment
 
 
@@ -26,6 +27,7 @@ class RequestScope:
     experiments: the only ones that it may be used for; None for all
     notes:       what the log line says besides, such as the decision's id
     find:        looks the presented token up again; None where nobody is asked for one
+    charge:      counts the entries of a batch as so many requests
     waits_for:   the decision that it waits for, which nobody needs once the caller has hung up
     """
 
@@ -36,6 +38,7 @@ class RequestScope:
     experiments: frozenset[str] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     find: Callable[[], Token] | None = None
+    charge: Callable[[int], None] = lambda count: None
     waits_for: Future[Any] | None = None
 
     def admit(self, token: Token) -> None:
@@ -65,11 +68,15 @@ class RequestScope:
             raise ProblemError("not-allowed", f"This needs a token of the role {role!r}.")
 
     def check_path(self, path: str) -> None:
-        """Refuse a token that is for other experiments; what is about all of them is not for it either."""
-        if self.experiments is None:
+        """Refuse a token for other experiments, or for metrics alone; what is about all is not for it either."""
+        if self.experiments is None and self.roles != METRICS:
             return
         # As routes are found: any number of slashes is one.
         parts = [part for part in path.split("/") if part]
+        if self.roles == METRICS and parts != ["metrics"]:
+            raise ProblemError("not-allowed", "This token is for metrics alone.")
+        if self.experiments is None:
+            return
         is_other = parts[:2] == ["v1", "experiments"] and len(parts) > 2 and parts[2] not in self.experiments
         if is_other or parts in ABOUT_ALL:
             raise ProblemError("not-allowed", f"This token is for {', '.join(sorted(self.experiments))} alone.")

@@ -24,7 +24,7 @@ MOST_CATALOGUES = 64  # kept in memory; others are read from the journal again
 class RegisteredCatalogue:
     """A registered catalogue, ready for use: the rows of its actions, or the map from a context to them."""
 
-    def __init__(self, catalogue: requests.Catalogue) -> None:
+    def __init__(self, catalogue: requests.RegisterCatalogue) -> None:
         self.names = [action.id for action in catalogue.actions]
         rows = rows_of([action.features for action in catalogue.actions])
         if rows is None:
@@ -56,7 +56,9 @@ class Catalogues:
         self._registry = registry
         self._known: OrderedDict[tuple[str, str], RegisteredCatalogue] = OrderedDict()
 
-    async def register(self, opened: OpenExperiment, catalogue: requests.Catalogue) -> tuple[str, RegisteredCatalogue]:
+    async def register(
+        self, opened: OpenExperiment, catalogue: requests.RegisterCatalogue
+    ) -> tuple[str, RegisteredCatalogue]:
         """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
         # Made first: a catalogue that cannot be used must not reach the journal.
@@ -82,14 +84,14 @@ class Catalogues:
             return self._remember(
                 opened.name,
                 digest,
-                RegisteredCatalogue(msgspec.json.decode(data or b"", type=requests.Catalogue)),
+                RegisteredCatalogue(msgspec.json.decode(data or b"", type=requests.RegisterCatalogue)),
             )
         except msgspec.MsgspecError:  # another kind of attachment, or none
             raise ProblemError("unknown-catalogue") from None
 
     async def arguments(self, opened: OpenExperiment, request: requests.Decide) -> dict[str, Any]:
         """The arguments of `Experiment.decide` for what was sent, with the rows of `actions` or of a catalogue."""
-        arguments, is_configured = request.arguments(), opened.experiment.configuration is not None
+        arguments = request.arguments()
         if not opened.takes_rows:
             return arguments
         actions, digest = arguments.pop("actions", None), arguments.pop("catalogue", None)
@@ -107,13 +109,13 @@ class Catalogues:
             is_large = known.size > MOST_AT_ONCE
             features = await self._registry.run(known.features, context) if is_large else known.features(context)
             arguments["actions"] = known.names
-        elif is_configured and known is None:
+        elif opened.is_configured and known is None:
             features = None
         else:
             raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
         if features is not None:
             arguments["features"] = features
-        if features is not None or not is_configured:  # a configuration makes the rows of the context
+        if features is not None or not opened.is_configured:  # a configuration makes the rows of the context
             arguments.setdefault("baseline", 0)
         return arguments
 
@@ -169,7 +171,9 @@ def refuse_names(actions: Sequence[requests.Action]) -> None:
         raise InputError("`actions` must have different ids, but some occur twice.")
 
 
-def _map_of(feature_map: requests.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
+def _map_of(
+    feature_map: requests.FeatureMapSettings | None, rows: Any
+) -> surefoot.Shared | surefoot.Interactions | None:
     if feature_map is None:
         return None
     kind = surefoot.Shared if feature_map.kind == "shared" else surefoot.Interactions

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError
-from surefoot.service.demo_visitors import World
+from surefoot.service.demo_visitors import Demo
 
 TODAY, SMALL, SMALLEST = "google/gemini-2.5-pro", "mistralai/mistral-large-2512", "meta-llama/llama-3.1-8b-instruct"
 DEAREST = 0.1  # dollars of an answer; what costs more is cut
@@ -45,7 +45,7 @@ def judged_answers() -> JudgedAnswers:
 
 
 @dataclass
-class Proposal:
+class CheaperModel:
     """A cheaper model that is let in for some of the prompts; today's answers the rest.
 
     `paid`, `owed`, `kept` and `due` are the true dollars and scores so far, with the guard and of today's model alone.
@@ -71,7 +71,7 @@ class Proposal:
             "settings": {"delta": 0.05, "goal": "save", "metrics": {"quality": quality, "cost": cost}},
             "mode": "guarded",
             "actions": [TODAY, self.model],
-            "reward_unit": "USD",
+            "reward_unit": {"cost": "USD"},
             "description": f"{TODAY} answers today, {self.model} is proposed. Quality is a judge's score, at most 1.",
         }
 
@@ -93,12 +93,15 @@ class Proposal:
         return f"{saved}, quality {self.kept / self.due:.1%}, share {status['guard']['share']:.0%}"
 
 
-def bill() -> World:
+def bill() -> Demo:
     """Both cheaper models beside today's, over all prompts in an order by lot."""
     answers = judged_answers()
-    return World(
+    return Demo(
         greeting=f"{len(answers.scores):,} prompts: two cheaper models start beside the one that answers today.",
         rate=60.0,
-        choices=(Proposal("mistral-large", SMALL, answers), Proposal("weak-llama-8b", SMALLEST, answers, every=3)),
+        choices=(
+            CheaperModel("mistral-large", SMALL, answers),
+            CheaperModel("weak-llama-8b", SMALLEST, answers, every=3),
+        ),
         visitors=lambda random: iter(random.permutation(len(answers.scores)).tolist()),
     )

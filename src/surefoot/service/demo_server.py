@@ -14,14 +14,14 @@ from typing import Any
 from surefoot.errors import ConfigError
 from surefoot.service.app import create_app
 from surefoot.service.demo_shop import SHOP
-from surefoot.service.demo_visitors import HOST, Visitors, World
+from surefoot.service.demo_visitors import HOST, Demo, Visitors
 from surefoot.service.logs import configure
 from surefoot.service.server import Server, config_of
 from surefoot.service.settings import Settings
 
 
 def run(
-    world: World = SHOP,
+    world: Demo = SHOP,
     *,
     port: int = 0,
     seconds: float | None = None,

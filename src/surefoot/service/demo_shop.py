@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Matrix
-from surefoot.service.demo_visitors import World
+from surefoot.service.demo_visitors import Demo
 
 
 @dataclass(frozen=True)
-class Choice:
+class ShopChoice:
     """Something that the shop decides for every `every`-th visitor; today it always plays the first action.
 
     >>> offers = CHOICES[0]
@@ -85,21 +85,21 @@ class Choice:
 
 
 CHOICES = (
-    Choice(
+    ShopChoice(
         name="front-page",
         mode="guarded",
         every=1,
-        description="What to show first: 1 for a click. Today it is the bestsellers, for everyone. Simulated visitors.",
+        description="Which offer to show first; a click counts 1. Today: the bestsellers. Simulated visitors.",
         unit="clicks",
         actions=("bestsellers", "new arrivals", "starter bundle", "free shipping"),
         means=(0.30, 0.30, 0.55, 0.20),
         slopes=(0.05, 0.20, -0.20, 0.10),
     ),
-    Choice(
+    ShopChoice(
         name="newsletter",
         mode="shadow",
         every=4,
-        description="Which subject line to send: 1 for an opened letter. Simulated readers.",
+        description="Which subject line to send; an opened letter counts 1. Simulated readers.",
         unit="opened letters",
         actions=("this week", "your favourites", "last chance"),
         means=(0.30, 0.40, 0.25),
@@ -107,7 +107,7 @@ CHOICES = (
     ),
 )
 
-SHOP = World(
+SHOP = Demo(
     greeting="A shop with simulated visitors: a learner starts beside what is played today.",
     rate=25.0,
     choices=CHOICES,

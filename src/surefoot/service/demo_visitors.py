@@ -45,7 +45,7 @@ class Choice(Protocol):
 
 
 @dataclass(frozen=True)
-class World:
+class Demo:
     """Who comes, how many a second as a rule, and what is decided for them; `greeting` says so."""
 
     greeting: str
@@ -57,7 +57,7 @@ class World:
 class Visitors:
     """`rate` visitors a second until `stop` is called; `failure` is the error that ended them earlier."""
 
-    def __init__(self, world: World, port: int, *, rate: float | None, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, world: Demo, port: int, *, rate: float | None, seed: int, say: Callable[[str], None]) -> None:
         self.port, self.failure, self.counts = port, None, Counter[tuple[str, str]]()
         self._world, self._rate = world, world.rate if rate is None else rate
         self._random, self._say = np.random.default_rng(seed), say

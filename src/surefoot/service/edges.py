@@ -13,10 +13,10 @@ from surefoot.experiment.edge_upload import RepeatedChain, UploadedEvent
 from surefoot.journal.signatures import SigningKey
 from surefoot.rounds import encode
 from surefoot.service.registry import Registry
-from surefoot.service.shards import leases_of
+from surefoot.service.shared_experiments import leases_of
 from surefoot.sharing.edge_messages import (
+    EdgeOrigin,
     EdgeStanding,
-    HubRead,
     JoinEdge,
     SignedLease,
     UploadEvents,
@@ -36,11 +36,11 @@ class Edges:
         self._chains: dict[tuple[str, str], RepeatedChain] = {}
         self._opening = threading.Lock()
 
-    def read(self, experiment: Experiment) -> HubRead:
+    def read(self, experiment: Experiment) -> EdgeOrigin:
         """What an edge begins its chain with."""
         hub: Hub = leases_of(experiment).hub
         created, link = hub.created()
-        return HubRead(encode(created), link, hub.now())
+        return EdgeOrigin(encode(created), link, hub.now())
 
     def join(self, experiment: Experiment, data: JoinEdge, *, by: str) -> EdgeStanding:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
@@ -111,7 +111,7 @@ class Edges:
             known = self._chains.get((experiment.name, shard))
             if known is None or known.token != token:
                 secret_of = self._secret_of(experiment, shard)
-                known = RepeatedChain(self._registry.shards.hub, hub, shard, token, secret_of)
+                known = RepeatedChain(self._registry.shared.hub, hub, shard, token, secret_of)
                 self._chains[experiment.name, shard] = known
             return known
 

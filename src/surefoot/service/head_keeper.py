@@ -6,7 +6,7 @@ Beside the file stands the list of what was erased, so that no older copy of the
 import os
 import threading
 import time
-import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,11 +20,12 @@ from surefoot.journal.address import private_file
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import note_heads
 from surefoot.journal.signatures import SigningKey, head_message
+from surefoot.service.fetch import fetch
 from surefoot.service.logs import log
 from surefoot.service.responses import NamedHead
 from surefoot.service.settings import Settings
 
-POST_SECONDS = 10.0
+POST_SECONDS, STOP_SECONDS = 10.0, 5.0  # for heads on their way, and for the last ones at a stop
 
 
 class HeadKeeper:
@@ -34,13 +35,17 @@ class HeadKeeper:
         self._settings, self._clock = settings, clock
         self.key = None if settings.signing_key is None else SigningKey(settings.signing_key)
         self._noted, self._alone = dict[str, Head](), threading.Lock()
+        self._unfiled, self._unsent = dict[str, NamedHead](), dict[str, NamedHead]()  # the newest, by name
+        self._new = deque[NamedHead]()  # from the threads that note to the loop that sends
         self._listed: dict[str, Head] | None = None  # the newest erasure of each chain that is in the list
-        self.failures, self._kept = 0, time.monotonic()
+        self.failures = 0
+        self._noted_at = self._sent_at = time.monotonic()
 
     @property
     def age(self) -> float:
         """Seconds since all heads were last kept, or since the start."""
-        return time.monotonic() - self._kept
+        sent = self._noted_at if self._settings.heads_url is None else self._sent_at
+        return time.monotonic() - min(self._noted_at, sent)
 
     def signed(self, name: str, head: Head) -> NamedHead:
         """A head of this moment, with a signature where there is a key."""
@@ -53,23 +58,51 @@ class HeadKeeper:
     def note(self, journal: Journal) -> None:
         """Note the heads that have moved since the last time; what fails is counted. May wait for the journal."""
         try:
-            self._note(journal)
-            self._kept = time.monotonic()
+            with self._alone:
+                self._note(journal)
+            self._noted_at = time.monotonic()
+        except Exception as error:  # of any kind: the next time is another try
+            self._note_failure(error)
+
+    async def send(self, seconds: float | None = None) -> None:
+        """Send what `heads_url` does not have yet; what fails is counted, and sent the next time."""
+        if self._settings.heads_url is None:
+            return
+        while self._new:
+            head = self._new.popleft()
+            self._unsent[head.experiment] = head
+        try:
+            if self._unsent:
+                body = _lines([*self._unsent.values()])
+                kind, seconds = "application/x-ndjson", seconds or POST_SECONDS
+                await fetch(self._settings.heads_url, seconds=seconds, body=body, content_type=kind)
+                self._unsent.clear()
+            self._sent_at = time.monotonic()
         except Exception as error:  # whatever an address answers, the next time is another try
-            self.failures += 1
-            log.error("heads could not be kept", extra={"error": type(error).__name__, "detail": str(error)})
+            self._note_failure(error)
+
+    def _note_failure(self, error: Exception) -> None:
+        self.failures += 1
+        log.error("heads could not be kept", extra={"error": type(error).__name__, "detail": str(error)})
 
     def _note(self, journal: Journal) -> None:
-        with self._alone:
-            heads = dict(filter(None, (self._moved(journal, name) for name in journal.names())))
-            if self._settings.heads is not None:
-                self._list_erased(journal, erased_beside(self._settings.heads), heads)
-            if not heads:
-                return
+        heads = dict(filter(None, (self._moved(journal, name) for name in journal.names())))
+        # First, and whatever becomes of the heads: what is not listed comes back with an older copy.
+        if self._settings.heads is not None:
+            self._list_erased(journal, erased_beside(self._settings.heads), heads)
+        if heads:
             heads[JOURNAL] = note_heads(journal, heads, time=self._clock())
-            # Only what is durable outside counts as noted: after a failure it is tried again.
-            self._publish([self.signed(name, head) for name, head in heads.items()])
             self._noted.update(heads)
+            signed = {name: self.signed(name, head) for name, head in heads.items()}
+            for head in signed.values():
+                told = msgspec.to_builtins(head)
+                log.info("head", extra=told | {"head_time": told.pop("time")})
+            self._unfiled |= signed
+            if self._settings.heads_url is not None:
+                self._new.extend(signed.values())
+        if self._unfiled and self._settings.heads is not None:
+            _append(Path(self._settings.heads), [*self._unfiled.values()])
+        self._unfiled.clear()
 
     def _moved(self, journal: Journal, name: str) -> tuple[str, Head] | None:
         try:
@@ -89,20 +122,6 @@ class HeadKeeper:
         if found:
             _append(path, found)
             self._listed.update({one.chain: Head(one.number, one.hash) for one in found})
-
-    def _publish(self, heads: list[NamedHead]) -> None:
-        for head in heads:
-            told = msgspec.to_builtins(head)
-            log.info("head", extra=told | {"head_time": told.pop("time")})
-        if self._settings.heads is not None:
-            _append(Path(self._settings.heads), heads)
-        body = _lines(heads)
-        if self._settings.heads_url is not None:
-            request = urllib.request.Request(
-                self._settings.heads_url, body, {"content-type": "application/x-ndjson"}, method="POST"
-            )
-            with urllib.request.urlopen(request, timeout=POST_SECONDS):
-                pass
 
 
 def _lines(entries: Sequence[NamedHead | Erasure]) -> bytes:

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
+from surefoot.experiment.beliefs import NO_BELIEFS, Beliefs
 from surefoot.experiment.kinds import Kind
 from surefoot.experiment.sealing import find_voided, reference
 from surefoot.experiment.state import first_state
 from surefoot.experiment.status import Status, status_of
 from surefoot.journal import Event, Journal, View
 from surefoot.rounds import Answer, decode, events
-from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of
 
 MOST_KEPT, MOST_READ = 100, 400  # recent decisions; events looked at in one go
 MOST_REPLAYED = 20_000  # events: a few seconds of work
@@ -73,7 +73,7 @@ def _replay(view: View, every: int) -> Iterator[tuple[Status, Beliefs]]:
     for event in view.read(1):
         state.apply(event, view)
         if event.kind == events.ROUND and event.number % every == 0:
-            believed = beliefs_of(state.policy) if is_kept(state.created.settings) else NO_BELIEFS
+            believed = state.kind.beliefs(state.policy) if is_kept(state.created.settings) else NO_BELIEFS
             yield status_of(view.name, state), believed
 
 

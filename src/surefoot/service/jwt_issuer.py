@@ -5,17 +5,17 @@ as `Authorization: Bearer`. What is checked: the signature, by one of the issuer
 algorithm, which is never a symmetric one, whatever the token says; issuer, audience and times; and the roles.
 """
 
+import asyncio
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from surefoot.errors import ConfigError
+from surefoot.service.fetch import fetch
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Oidc
@@ -27,7 +27,7 @@ CLAIMS = ("exp", "iat", "iss", "aud", "sub")
 LEEWAY = 30.0  # seconds by which the issuer's clock may differ
 MOST_CHARACTERS = 16_384
 KEPT_SECONDS, AGAIN_SECONDS = 300.0, 10.0  # between two fetches of the keys; where one failed, or a key is not known
-FETCH_SECONDS, FETCH_BYTES = 5.0, 1_000_000
+FETCH_SECONDS = 5.0
 
 
 class JwtIssuer:
@@ -95,7 +95,7 @@ class JwtIssuer:
         raise refusal("The log-in names a key that its issuer does not have.")
 
     def _token_of(self, claims: Mapping[str, Any]) -> Token:
-        subject, values = claims["sub"], claims.get(self._settings.roles_claim, [])
+        subject, values = claims["sub"], _claim(claims, self._settings.roles_claim)
         if not _is_name(subject):
             raise refusal("The log-in must have a `sub` that can be printed, of at most 200 characters.")
         values = [values] if isinstance(values, str) else values if isinstance(values, list) else []
@@ -105,7 +105,9 @@ class JwtIssuer:
             raise ProblemError(
                 "not-allowed", f"No role of this service is in the log-in's {self._settings.roles_claim!r}."
             )
-        names = (claims.get(claim) for claim in ("email", "preferred_username"))
+        # What people may write themselves must not name another in the trail.
+        is_verified = claims.get("email_verified", True) in (True, "true")
+        names = (claims.get(claim) for claim in ("email", "preferred_username") if is_verified)
         owner = next((str(name) for name in names if _is_name(name)), "")
         # Ids of the token file have no colon, so that no subject is taken for one of them.
         return Token(f"oidc:{subject}", roles, "", float(claims["iat"]), "", owner, float(claims["exp"]))
@@ -125,7 +127,7 @@ class JwtIssuer:
             self._since, self._has_failed = time.monotonic(), False
         except Exception as error:  # whatever the address answers, the last keys go on
             self._has_failed = True
-            log.error("the keys of the log-in cannot be fetched; the last go on", extra={"detail": str(error)})
+            log.error("the log-in keys cannot be fetched; using the cached keys", extra={"detail": str(error)})
         finally:
             self._is_fetching = False
 
@@ -139,7 +141,7 @@ class JwtIssuer:
         """
         try:
             entries = msgspec.json.decode(_read(self._settings.jwks), type=_KeySet).keys
-        except (OSError, ValueError, HTTPException, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
             raise ConfigError(f"`oidc.jwks` must be a set of keys, but {self._settings.jwks}: {error}.") from None
         keys = [key for entry in entries if (key := self._usable(entry)) is not None]
         if not keys:
@@ -162,26 +164,21 @@ class _KeySet(msgspec.Struct):
     keys: list[dict[str, Any]]
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Keys come from where the settings say, and from nowhere that this address names."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
+def _claim(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim by its name, or by the path to it; names may have dots, too."""
+    if name in claims:
+        return claims[name]
+    found: Any = claims
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def _read(place: str) -> bytes:
-    """The content of an address or a file, up to a size."""
-    if "://" not in place:
-        with Path(place).open("rb") as file:
-            return _limited(file.read(FETCH_BYTES + 1))
-    with urllib.request.build_opener(_NoRedirects).open(place, timeout=FETCH_SECONDS) as answer:
-        return _limited(answer.read(FETCH_BYTES + 1))
-
-
-def _limited(data: bytes) -> bytes:
-    if len(data) > FETCH_BYTES:
-        raise ValueError(f"it has more than {FETCH_BYTES:,} bytes")
-    return data
+    """The content of an address or a file."""
+    if "://" in place:
+        return asyncio.run(fetch(place, seconds=FETCH_SECONDS))
+    return Path(place).read_bytes()
 
 
 def _is_name(text: Any) -> bool:

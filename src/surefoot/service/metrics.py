@@ -187,8 +187,8 @@ def _guards(statuses: Iterable[Status]) -> Iterable[Metric]:
     for status in statuses:
         if status.guard is not None:
             share.add_metric([status.name], status.guard.share)
-            if status.guard.differing_rounds:
-                of_differing.add_metric([status.name], status.learner_rounds / status.guard.differing_rounds)
+            if not math.isnan(status.differing_share):
+                of_differing.add_metric([status.name], status.differing_share)
             for name, metric in status.guard.metrics.items():
                 bank.add_metric([status.name, name], metric.bank)
     yield from (share, of_differing, bank)

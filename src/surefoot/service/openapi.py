@@ -11,9 +11,9 @@ from litestar import Litestar, Request
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.routes import HTTPRoute
 
-from surefoot.experiment import status
+from surefoot.experiment import beliefs, status
 from surefoot.rounds import answers, events
-from surefoot.service import alarms, assumptions, beliefs, changes, problems, requests, responses
+from surefoot.service import alarms, assumptions, changes, problems, requests, responses
 from surefoot.service.routes import experiments, flags, monitoring, shards
 from surefoot.service.routes import operations as operations_routes
 from surefoot.service.routes.route_options import operations

@@ -39,8 +39,9 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "no-token": (401, "A valid token is needed", "Send `Authorization: Bearer <token>`."),
     "not-allowed": (403, "The token's role does not allow this", "Use a token with the role that is named."),
     "wrong-host": (403, "A server without tokens answers loopback names only", "Ask for 127.0.0.1 or localhost."),
+    "other-site": (403, "A page of another site has sent this", "Send it from this server's page, or a program."),
     "not-found": (404, "There is nothing at this address", "See /api for the routes."),
-    "unknown-experiment": (404, "There is no such experiment", "GET /v1/experiments lists those there are."),
+    "unknown-experiment": (404, "There is no such experiment", "GET /v1/experiments lists all experiments."),
     "unknown-decision": (404, "There is no such decision", "Use the decision_id of an answer."),
     "unknown-event": (404, "There is no event of that number", "Ask for the head without a number."),
     "unknown-catalogue": (404, "There is no such catalogue", "Register it again: its name is the hash of its content."),
@@ -65,7 +66,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
         "The request breaks an assumption of the guarantee",
         "Rescale, or change the declaration.",
     ),
-    "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a number to compute with."),
+    "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a finite number."),
     "too-many-requests": (429, "Too many requests", "Wait as long as `Retry-After` says."),
     "internal": (500, "The server made a mistake", "Look for the request's id in its log."),
     "damaged-experiment": (
@@ -121,7 +122,7 @@ class Fault(msgspec.Struct, frozen=True):
     rule: str
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """What went wrong. `type` is stable, `detail` is for people and may change."""
 
     type: str
@@ -143,32 +144,25 @@ class ProblemError(Exception):
             self.headers.setdefault("Retry-After", "1")
 
     @classmethod
-    def of(cls, found: Problem) -> Self:
+    def of(cls, found: ProblemDetails) -> Self:
         """The error that is answered with this problem."""
         error = cls(found.type.rpartition("/")[2])
         error.problem = found
         return error
 
 
-def problem(word: str, detail: str = "", errors: Sequence[Fault] = (), *, request_id: str = "") -> Problem:
+def problem(word: str, detail: str = "", errors: Sequence[Fault] = (), *, request_id: str = "") -> ProblemDetails:
     """The problem of this kind."""
     status, title, advice = KINDS[word]
-    return Problem(f"/problems/{word}", title, status, detail or advice, list(errors), request_id)
+    return ProblemDetails(f"/problems/{word}", title, status, detail or advice, list(errors), request_id)
 
 
-def of_error(error: SurefootError) -> Problem:
+def of_error(error: SurefootError) -> ProblemDetails:
     """The problem that an error of this package is; details of our own mistakes stay inside."""
     word = next((word for kind, word in ERRORS if isinstance(error, kind)), "internal")
     if KINDS[word][0] >= 500:
         return problem(word)
-    return problem(word, str(error), [Fault(field, str(error)) for field in _fields(str(error))])
-
-
-def _fields(message: str) -> list[str]:
-    """Messages name the field first, in backticks: `features` must be ..."""
-    _, tick, rest = message.partition("`")
-    name = rest.partition("`")[0]
-    return [name] if tick and name.replace("_", "").isalnum() else []
+    return problem(word, str(error), [] if error.field is None else [Fault(error.field, str(error))])
 
 
 def encode(found: Any) -> bytes:

@@ -16,6 +16,7 @@ from surefoot.errors import (
     OutcomeUnknownError,
 )
 from surefoot.experiment import AsyncExperiment, Configuration, Experiment, Fork, Status, fork
+from surefoot.experiment.beliefs import NO_BELIEFS, Beliefs, with_names
 from surefoot.experiment.configuration import feature_names
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
@@ -24,13 +25,12 @@ from surefoot.journal.events import JOURNAL
 from surefoot.policies import Policy
 from surefoot.rounds import Answer
 from surefoot.rounds.answers import EventHead
-from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
-from surefoot.service.head_keeper import HeadKeeper
+from surefoot.service.head_keeper import STOP_SECONDS, HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
 from surefoot.service.settings import Settings
-from surefoot.service.shards import Shards
+from surefoot.service.shared_experiments import SharedExperiments
 from surefoot.service.trusted_clock import TrustedClock
 
 T = TypeVar("T")
@@ -45,11 +45,11 @@ class OpenExperiment:
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.takes_rows = experiment.kind.has_rows
+        self.takes_rows, self.is_configured = experiment.kind.has_rows, experiment.configuration is not None
         self.queue = AsyncExperiment(experiment, executor=executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions(experiment.kind)
         self._most = settings.history_points // 2
-        self._status: Status | None = None
+        self.status: Status | None = None  # the newest that anybody has looked at
         self._names = feature_names(experiment.settings)
         self._erases = 0.0
         self._beliefs, self._believed, self._believing = NO_BELIEFS, (-1, 0.0), threading.Lock()
@@ -67,7 +67,7 @@ class OpenExperiment:
             head = self._journal.head(self.name).number
             if events != head and time.monotonic() >= until:
                 began = time.monotonic()
-                self._beliefs = beliefs_of(Policy.from_state(self.experiment.policy_state()))
+                self._beliefs = self.experiment.kind.beliefs(Policy.from_state(self.experiment.policy_state()))
                 # At most a fiftieth of the time goes into it, however many ask: decisions wait meanwhile.
                 ended = time.monotonic()
                 self._believed = head, ended + 49 * (ended - began)
@@ -76,12 +76,13 @@ class OpenExperiment:
     def look(self) -> Status:
         """The newest status, which is added to the history. May wait for the journal."""
         # The head is one small read; a status goes through the whole state.
-        if self._status is None or self._journal.head(self.name).number != self._status.events:
-            self._status = self.experiment.status()
-        if self._status.events > self.history.events:
+        status = self.status
+        if status is None or self._journal.head(self.name).number != status.events:
+            self.status = status = self.experiment.status()
+        if status.events > self.history.events:
             believed = self._newest_beliefs() if is_kept(self.experiment.settings.settings) else NO_BELIEFS
-            self.history.add(self._status, believed)
-        return self._status
+            self.history.add(status, believed)
+        return status
 
     def replay(self) -> None:
         """Fill the history with the past, once, before anybody looks."""
@@ -133,9 +134,9 @@ class Registry:
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
         self._journal: Journal | None = None
-        self.shards = Shards(settings, self._clock)
+        self.shared = SharedExperiments(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_note_due = asyncio.Event()
+        self._is_note_due, self._is_send_due = asyncio.Event(), asyncio.Event()
 
     @property
     def journal(self) -> Journal:
@@ -151,7 +152,7 @@ class Registry:
         """Open the journal, where that was not done before."""
         if self._journal is None:
             self._journal = open_journal(self.settings.database)
-            self.shards.open()
+            self.shared.open()
 
     async def start(self) -> None:
         """Open the journal, and start to look after its experiments."""
@@ -162,6 +163,7 @@ class Registry:
             asyncio.create_task(_repeat(self._keep, self.settings.window_seconds)),
             asyncio.create_task(_repeat(self._probe, PROBE_SECONDS)),
             asyncio.create_task(_repeat(self._note, self.settings.head_seconds, self._is_note_due)),
+            asyncio.create_task(_repeat(self.heads.send, self.settings.head_seconds, self._is_send_due)),
         ]
 
     async def stop(self) -> None:
@@ -179,8 +181,9 @@ class Registry:
                 log.warning("snapshot failed", extra={"experiment": opened.name, "error": type(error).__name__})
         if self._journal is not None:
             await self._note()
+            await self.heads.send(STOP_SECONDS)
             await self.run(self._journal.close)
-            await self.run(self.shards.close)
+            await self.run(self.shared.close)
         self.executor.shutdown()
 
     async def create(self, name: str, policy: Policy | Configuration, **settings: Any) -> OpenExperiment:
@@ -208,7 +211,7 @@ class Registry:
 
     async def create_shared(self, name: str, policy: Any, **settings: Any) -> OpenExperiment:
         """Create an experiment whose promise is shared, and join it."""
-        await self.run(self.shards.create, name, policy, **settings)
+        await self.run(self.shared.create, name, policy, **settings)
         return await self.find(name)
 
     async def head(self, name: str) -> EventHead:
@@ -217,7 +220,7 @@ class Registry:
 
     async def names(self) -> list[str]:
         """All experiments of the journal, whoever created them, and those where shards meet."""
-        return sorted({*await self.run(self.journal.names), *await self.run(self.shards.names)})
+        return sorted({*await self.run(self.journal.names), *await self.run(self.shared.names)})
 
     async def _open(self, name: str) -> OpenExperiment:
         if name == JOURNAL:  # a chain, and no experiment
@@ -229,8 +232,8 @@ class Registry:
             return self._registry[name]
 
     def _opened(self, name: str) -> Experiment:
-        if self.shards.has(self.journal, name):
-            return self.shards.join(self.journal, name)
+        if self.shared.has(self.journal, name):
+            return self.shared.join(self.journal, name)
         every, coins = self.settings.snapshot_every, self.settings.coins
         return Experiment.open(self.journal, name, clock=self._clock, snapshot_every=every, secrets=coins)
 
@@ -240,15 +243,10 @@ class Registry:
         # `create` holds no lock: the keeper may have found the new experiment and opened it first.
         return self._registry.setdefault(experiment.name, opened)
 
-    def looked(self) -> list[tuple[OpenExperiment, Status]]:
-        """Where the open experiments stand, without those that are damaged. May wait for the journal."""
-        found = list[tuple[OpenExperiment, Status]]()
-        for opened in list(self._registry.values()):
-            try:
-                found.append((opened, opened.look()))
-            except JournalError as error:
-                self.note_damage(opened.name, error)
-        return found
+    def statuses(self) -> list[Status]:
+        """Where the open experiments stood when they were last looked after, without those that are damaged."""
+        known = (opened.status for opened in list(self._registry.values()) if opened.name not in self.health.damaged)
+        return [status for status in known if status is not None]
 
     def note_damage(self, name: str, error: Exception) -> None:
         """Remember why an experiment cannot be read, where that will not pass by itself."""
@@ -272,6 +270,7 @@ class Registry:
 
     async def _note(self) -> None:
         await self.run(self.heads.note, self.journal)
+        self._is_send_due.set()
 
     async def _keep(self) -> None:
         for name in await self.names():

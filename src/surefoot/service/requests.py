@@ -10,7 +10,7 @@ from msgspec import Meta
 from surefoot.experiment.creation import LONGEST_NAME, NAME_PATTERN, NAME_RULE
 from surefoot.experiment.reading import LONGEST_ID
 from surefoot.policies.by_name import PolicyName
-from surefoot.rounds.events import ModeName, Response
+from surefoot.rounds.events import History, ModeName, Response
 from surefoot.service.problems import Fault, ProblemError
 
 T = TypeVar("T")
@@ -90,13 +90,13 @@ class Decide(Wire, kw_only=True):
         return sent
 
 
-class Reward(Wire, kw_only=True):
+class SendReward(Wire, kw_only=True):
     """The reward of a decision: a number, or of a guard with several metrics a number for each, by name."""
 
     value: RewardValue
 
 
-class NamedReward(Reward, kw_only=True):
+class NamedReward(SendReward, kw_only=True):
     """The reward of the decision that is named."""
 
     # Its length is checked entry by entry, so that a bad one refuses no other.
@@ -115,7 +115,7 @@ class RewardBatch(Wire, kw_only=True):
     rewards: Annotated[list[NamedReward], Meta(min_length=1)]
 
 
-class FeatureMap(Wire, kw_only=True):
+class FeatureMapSettings(Wire, kw_only=True):
     """How actions and a context become feature rows: `surefoot.Shared` or `surefoot.Interactions`."""
 
     kind: Literal["shared", "interactions"]
@@ -123,18 +123,11 @@ class FeatureMap(Wire, kw_only=True):
     context_bound: Annotated[float, Meta(gt=0)]
 
 
-class Catalogue(Wire, kw_only=True):
+class RegisterCatalogue(Wire, kw_only=True):
     """Actions that stay the same from round to round."""
 
     actions: Annotated[list[Action], Meta(min_length=1)]
-    feature_map: FeatureMap | None = None
-
-
-class History(Wire, kw_only=True):
-    """Logged rows of the baseline and their rewards, learned before the first decision."""
-
-    features: list[list[float]]
-    rewards: list[float]
+    feature_map: FeatureMapSettings | None = None
 
 
 class CreateExperiment(Wire, kw_only=True):
@@ -158,7 +151,8 @@ class CreateExperiment(Wire, kw_only=True):
     from the system.
 
     `feature_names` are what the page calls the features of a row, or the arms; `reward_unit` is what it counts rewards
-    in: a plural such as "clicks", or a currency by its code, such as "EUR".
+    in: a plural such as "clicks", or a currency by its code, such as "EUR"; where metrics have names, a unit for each,
+    such as {"cost": "EUR"}.
 
     With `actions`, the baseline and the proposal, a `Guard` is a flag: requests need not name them.
 
@@ -183,7 +177,7 @@ class CreateExperiment(Wire, kw_only=True):
     ledger: Literal["one", "sharded"] = "one"
     skew: Annotated[float, Meta(ge=0)] = 1.0
     feature_names: list[str] | None = None
-    reward_unit: Text = ""
+    reward_unit: Text | dict[str, Text] = ""
 
 
 class ForkExperiment(Wire, kw_only=True):
@@ -322,4 +316,4 @@ def _malformed(error: msgspec.ValidationError) -> ProblemError:
     return ProblemError("malformed", f"`{field}`: {rule}.", [Fault(field, rule)])
 
 
-READ_DECIDE, READ_BATCH, READ_REWARD = decoder(Decide), decoder(DecideBatch), decoder(Reward)
+READ_DECIDE, READ_BATCH, READ_REWARD = decoder(Decide), decoder(DecideBatch), decoder(SendReward)

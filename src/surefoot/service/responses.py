@@ -6,7 +6,7 @@ from surefoot.experiment import Status
 from surefoot.rounds import Answer, Receipt
 from surefoot.rounds.answers import EventHead
 from surefoot.rounds.events import PairRound, RowsRound
-from surefoot.service.problems import Problem
+from surefoot.service.problems import ProblemDetails
 
 
 class NamedHead(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,7 +24,7 @@ class NamedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str = ""
 
 
-class DecisionRead(msgspec.Struct):
+class ProvedDecision(msgspec.Struct):
     """A decision as its caller got it, and the round as the journal holds it, with the whole proof."""
 
     answer: Answer
@@ -38,7 +38,7 @@ class Confirmation(msgspec.Struct):
     head: EventHead
 
 
-class Erasure(msgspec.Struct):
+class ErasureReceipt(msgspec.Struct):
     """How many private texts were erased. `head` is the receipt.
 
     `is_on_disk` says that they are still in the log of a SQLite file, unreachable, since somebody reads the file; they
@@ -50,18 +50,18 @@ class Erasure(msgspec.Struct):
     is_on_disk: bool = False
 
 
-class Outcome(msgspec.Struct, omit_defaults=True):
+class BatchResult(msgspec.Struct, omit_defaults=True):
     """One entry of a batch: the decision, the receipt, or the problem."""
 
     decision: Answer | None = None
     receipt: Receipt | None = None
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
 
 
-class Outcomes(msgspec.Struct):
+class BatchResults(msgspec.Struct):
     """The answers to a batch, in order."""
 
-    results: list[Outcome]
+    results: list[BatchResult]
 
 
 class Registered(msgspec.Struct):
@@ -72,7 +72,7 @@ class Registered(msgspec.Struct):
     dim: int
 
 
-class Forked(msgspec.Struct):
+class ForkedExperiment(msgspec.Struct):
     """A fork: the new experiment, how many rows it begins with, and what was not carried over, a sentence each."""
 
     experiment: Status

@@ -1,4 +1,9 @@
-"""Running the app on uvicorn: slow connections are closed, and a stop is graceful."""
+"""Running the app on uvicorn: slow connections are closed, and a stop is graceful.
+
+granian (2.8) and hypercorn (0.18) bound a head, but have neither a deadline for a whole body nor a limit of connections
+by address, so that they would need a protocol of ours as well. nginx has limits for both, but a server must withstand
+its callers without one, too: on a laptop, or inside a cluster.
+"""
 
 import asyncio
 import gc
@@ -64,7 +69,7 @@ class Server(uvicorn.Server):
         """Ten times a second; look for slow connections twice a second."""
         if counter % 5 == 0:
             for connection in list(self.server_state.connections):
-                if isinstance(connection, Protocol):
+                if isinstance(connection, HttpProtocol):
                     connection.close_timed_out()
         return await super().on_tick(counter)
 
@@ -103,7 +108,7 @@ class Connections:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._by_address: dict[str, dict[Protocol, None]] = {}
+        self._by_address: dict[str, dict[HttpProtocol, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -162,7 +167,7 @@ class Together:
         self._transport.close()
 
 
-class Protocol(HttpToolsProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """uvicorn's protocol for callers that nobody knows yet: one request at a time, limits of size, number and time.
 
     Checking all connections now and then is cheaper than a timer for every request.
@@ -292,7 +297,7 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
         from surefoot.integrations.otel import TracedApp
 
         app = TracedApp(service, KEY)
-    protocol: Any = partial(Protocol, connections=Connections(settings.limits))
+    protocol: Any = partial(HttpProtocol, connections=Connections(settings.limits))
     return uvicorn.Config(
         app,
         host=settings.host,

@@ -96,7 +96,7 @@ class Oidc(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     jwks : str
         Where the issuer's keys are: https://..., or a file.
     roles_claim : str
-        The claim that lists roles, or groups.
+        The claim that lists roles, or groups; or the path to it, such as `realm_access.roles`.
     roles : dict of str to {"decide", "read", "metrics", "admin"}
         Which of its values stands for which role.
 

@@ -28,7 +28,7 @@ from surefoot.service.logs import log
 Role: TypeAlias = Literal["decide", "read", "metrics", "admin"]
 ROLES: tuple[Role, ...] = ("decide", "read", "metrics", "admin")
 PREFIX = "surefoot"
-NOBODY = "0" * 64
+NOBODY, NO_FILE = "0" * 64, (0, 0, 0)
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -65,7 +65,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class TokenFile:
     """The tokens in a file that only its owner can read. A running server notices changes.
 
-    While the file is broken, the tokens that were last read go on, and `error` says why.
+    While the file is broken, or gone, the tokens that were last read go on, and `error` says why.
 
     Parameters
     ----------
@@ -98,9 +98,15 @@ class TokenFile:
             If the file cannot be read, or is not a token file.
         """
         try:
-            data = self.path.read_bytes()
+            return self._read()
         except FileNotFoundError:
             return []
+
+    def _read(self) -> list[Token]:
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            raise
         except OSError as error:
             raise ConfigError(f"`tokens` must be a file that can be read, but {self.path}: {error}.") from None
         try:
@@ -210,7 +216,7 @@ class TokenFile:
         try:
             stamp = self._read_stamp()
             if stamp != self._stamp:
-                known = {token.id: token for token in self.all()}
+                known = {} if stamp == NO_FILE else {token.id: token for token in self._read()}
                 if self._stamp is not None:
                     _log_changes(self._known, known)
                 self._known = known
@@ -226,7 +232,9 @@ class TokenFile:
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            return (0, 0, 0)
+            if self._stamp not in (None, NO_FILE):  # to revoke all, empty the list in it
+                raise
+            return NO_FILE
         # With the inode, since a file replaced within the clock's resolution has a new one.
         return (found.st_mtime_ns, found.st_size, found.st_ino)
 

@@ -86,7 +86,7 @@ def _secret(key: SigningKey, purpose: bytes, words: dict[str, Any]) -> bytes:
     return hashlib.sha256(bytes.fromhex(key.sign(purpose + canonical(words)))).digest()
 
 
-class HubRead(msgspec.Struct, frozen=True):
+class EdgeOrigin(msgspec.Struct, frozen=True):
     """What an edge begins its chain with: the experiment as it was created, the hash of that event, and the time."""
 
     created: bytes

@@ -100,18 +100,7 @@ class LeasedLUCB(SafeLUCB):
         return self._is_leased
 
     def proved(self, amount: float) -> tuple[Vector, float]:
-        """The question of the rounds since the lease, and what is proved of it under a lease of this amount.
-
-        Parameters
-        ----------
-        amount : float
-            l_k: the question is worth -l_k in any case, but for rounds that were not played as decided.
-
-        Returns
-        -------
-        tuple of ndarray and float
-            The question, and its least value.
-        """
+        """The question of the rounds since the lease, and what is proved of it under a lease of this amount."""
         question, level = self._memory.proved_question, float(self._memory.proved)
         return self._moved.proved(question, level, amount, self._ledger.learner_rounds)
 
@@ -126,17 +115,7 @@ class LeasedLUCB(SafeLUCB):
         return self._ledger.learner_rounds + self._ledger.baseline_rounds
 
     def renew(self, lease: Lease, state: Mapping[str, Any], since: Sequence[RowsHanded] = ()) -> None:
-        """Go on under a lease; rounds of the baseline that were played since the last hand-in count in it.
-
-        Parameters
-        ----------
-        lease : Lease
-            The lease.
-        state : mapping
-            Of the policy that the lease froze.
-        since : sequence of RowsHanded
-            Rounds since the last hand-in.
-        """
+        """Go on under a lease; rounds of the baseline that were played since the last hand-in count in it."""
         granted = SafeLUCB.from_state(state)
         for handed in since:
             recall_row(granted, handed)
@@ -156,57 +135,22 @@ class LeasedLUCB(SafeLUCB):
         self._ledger = Ledger(dim=self.dim, core=core.ledger)
 
     def observe(self, decision: Any, reward: Any) -> None:
-        """Take the reward of a decision, as `Policy.observe`; it is handed in, and steers what is proposed.
-
-        Parameters
-        ----------
-        decision : Decision or int
-            The decision or the number of its round.
-        reward : float
-            The reward received.
-        """
+        """Take the reward of a decision, as `Policy.observe`; it is handed in, and steers what is proposed."""
         super().observe(decision, reward)
         self._settled.append((round_of(decision, self._id), {METRIC: float(reward)}))
 
     def abandon(self, decision: Any) -> None:
-        """Settle a decision without its reward, as `Policy.abandon`; that is handed in, too.
-
-        Parameters
-        ----------
-        decision : Decision or int
-            The decision or the number of its round.
-        """
+        """Settle a decision without its reward, as `Policy.abandon`; that is handed in, too."""
         super().abandon(decision)
         self._settled.append((round_of(decision, self._id), None))
 
     def exclude(self, decision: Any) -> None:
-        """Let the round that was decided last teach nothing, as `Policy.exclude`; that is handed in, too.
-
-        Parameters
-        ----------
-        decision : Decision or int
-            The decision or the number of its round.
-        """
+        """Let the round that was decided last teach nothing, as `Policy.exclude`; that is handed in, too."""
         super().exclude(decision)
         self._settled.append((round_of(decision, self._id), None))
 
     def hand_in(self, lease: Lease, rounds: list[RowsHanded], **said: Any) -> RowsHandIn:
-        """What was done under a lease, with what is proved of it, and rewards since this was asked last.
-
-        Parameters
-        ----------
-        lease : Lease
-            The lease.
-        rounds : list of RowsHanded
-            Every round since it began.
-        said
-            The other fields of `RowsHandIn`.
-
-        Returns
-        -------
-        RowsHandIn
-            For `Coordinator.take`.
-        """
+        """Every round of a lease, what is proved of them, and rewards since this was asked last."""
         rewards, self._settled = self._settled, []
         # Also where the set of the lease was lost, and less can be proved by an older one.
         question, level = self.proved(lease.amounts[0])
@@ -253,23 +197,7 @@ class LeasedLUCB(SafeLUCB):
         baseline_reward: Any = None,
         hold: bool = False,
     ) -> Decision:
-        """Choose an action, as `SafeLUCB.decide`; the baseline must be one row.
-
-        Parameters
-        ----------
-        features, baseline, baseline_reward, hold
-            As in `SafeLUCB.decide`.
-
-        Returns
-        -------
-        Decision
-            The action to play, with its certificate.
-
-        Raises
-        ------
-        InputError
-            If the question breaks a rule.
-        """
+        """Choose an action, as `SafeLUCB.decide`; the baseline must be one row."""
         if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
             raise InputError(f"`baseline` must be one row where shards share a floor, but got {baseline!r}.")
         if isinstance(features, ActionSet) and not isinstance(features, Catalogue):
@@ -282,45 +210,23 @@ class LeasedLUCB(SafeLUCB):
         return self.consider(rows, **request, proposal=self._proposal(rows))
 
     def recall(
-        self,
-        features: Any,
-        *,
-        baseline: int | None = None,
-        baseline_reward: Any = None,
-        action: int,
-        source: Source,
-        draw: float | None = None,
-        tried: int | None = None,
+        self, features: Any, *, baseline: int | None = None, source: Source, tried: int | None = None, **played: Any
     ) -> Decision:
-        """Count a round again as it was decided before, as `SafeLUCB.recall`.
-
-        Parameters
-        ----------
-        features, baseline, baseline_reward, action, source, draw
-            As in `SafeLUCB.recall`.
-        tried : int, optional
-            The row that the shard's own rewards proposed, where that was judged.
-
-        Returns
-        -------
-        Decision
-            The decision, with the number of its round.
-        """
+        """Count a round again, as `SafeLUCB.recall`; `tried` is what the shard's own rewards proposed, where it was."""
         if tried is not None and source == "baseline":
-            check_recalled(action, source, baseline)
+            check_recalled(played["action"], source, baseline)
+            baseline_reward = played.get("baseline_reward")
             rows = features.rows if isinstance(features, Catalogue) else features
             # A newer version might allow what was refused, and must not rewrite the past: ask a copy first.
             known = self._read_known(baseline_reward)
-            again, is_learner, *_ = self._core.copy().decide(rows, False, baseline, *known, TRY - tried)
-            if again >= 0 and not is_learner:
+            again = self._core.copy().decide(rows, False, baseline, *known, TRY - tried)
+            if again is not None and not again[1]:
                 return self._decide(rows, baseline, baseline_reward, TRY - tried)
-        return super().recall(
-            features, baseline=baseline, baseline_reward=baseline_reward, action=action, source=source, draw=draw
-        )
+        return super().recall(features, baseline=baseline, source=source, **played)
 
     def _proposal(self, rows: Matrix) -> int:
-        proposal, _ = self._steering.propose(rows, self._steering.optimism)
-        return max(0, int(proposal))  # a row that breaks a rule is refused where it is judged
+        best = self._steering.propose(rows, self._steering.optimism)
+        return 0 if best is None else int(best[0])  # a row that is not finite is refused where it is judged
 
     def _record(self, features: bytes, known: float, round_: int) -> bytes:
         return features + struct.pack("=d", round_)
@@ -399,37 +305,12 @@ class LeasedGuard(Guard):
         return super().share if self._is_leased else 0.0
 
     def renew(self, lease: Lease, state: Mapping[str, Any], since: Sequence[PairHanded] = ()) -> None:
-        """Go on under a lease.
-
-        Parameters
-        ----------
-        lease : Lease
-            The lease.
-        state : mapping
-            Of the guard that the lease froze.
-        since : sequence of PairHanded
-            Rounds of the baseline since the last hand-in, which cost nothing.
-        """
+        """Go on under a lease."""
         # New books: decisions made before keep the banks that they rest on.
         self._books, self._is_leased = Guard.from_state(state)._books, True
 
     def hand_in(self, lease: Lease, rounds: list[PairHanded], **said: Any) -> PairHandIn:
-        """What was done under a lease, and rewards since this was asked last.
-
-        Parameters
-        ----------
-        lease : Lease
-            The lease.
-        rounds : list of PairHanded
-            Every round since it began.
-        said
-            The other fields of `PairHandIn`.
-
-        Returns
-        -------
-        PairHandIn
-            For `Coordinator.take`.
-        """
+        """Every round of a lease, and rewards since this was asked last."""
         rewards, self._settled = self._settled, []
         return PairHandIn(shard=lease.shard, lease=lease.number, rounds=rounds, rewards=rewards, **said)
 
@@ -437,53 +318,19 @@ class LeasedGuard(Guard):
         """Play only the baseline, until the lease is renewed; what is left of it is given back."""
         self._is_leased = False
 
-    def decide(  # type: ignore[override]
-        self,
-        *,
-        baseline: Any,
-        proposal: Any,
-        unit: str | None = None,
-        prediction: float | Mapping[str, float] | None = None,
-        hold: bool = False,
-    ) -> GuardDecision:
-        """Draw the coin, as `Guard.decide`; without a lease the baseline plays.
-
-        Parameters
-        ----------
-        baseline, proposal, unit, prediction, hold
-            As in `Guard.decide`.
-
-        Returns
-        -------
-        GuardDecision
-            The action, its propensity and the certificate.
-        """
-        is_held = hold or not self._is_leased
-        return super().decide(baseline=baseline, proposal=proposal, unit=unit, prediction=prediction, hold=is_held)
+    def decide(self, *, hold: bool = False, **pair: Any) -> GuardDecision:  # type: ignore[override]
+        """Draw the coin, as `Guard.decide`; without a lease the baseline plays."""
+        return super().decide(hold=hold or not self._is_leased, **pair)
 
     def observe(self, decision: Round, reward: Any) -> None:
-        """Take the reward of a decision, as `Guard.observe`; it is handed in.
-
-        Parameters
-        ----------
-        decision : GuardDecision or int
-            The decision or the number of its round.
-        reward : float or mapping
-            The reward.
-        """
+        """Take the reward of a decision, as `Guard.observe`; it is handed in."""
         super().observe(decision, reward)
         values = reward if isinstance(reward, Mapping) else {next(iter(self.metrics)): reward}
         came = {name: None if one is None else float(one) for name, one in values.items()}
         self._settled.append((round_of(decision, self._id), came))
 
     def abandon(self, decision: Round) -> None:
-        """Settle a decision without its reward, as `Guard.abandon`; that is handed in, too.
-
-        Parameters
-        ----------
-        decision : GuardDecision or int
-            The decision or the number of its round.
-        """
+        """Settle a decision without its reward, as `Guard.abandon`; that is handed in, too."""
         round_ = round_of(decision, self._id)
         has_part = round_ in self._settlement.parts
         super().abandon(decision)

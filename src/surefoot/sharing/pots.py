@@ -25,7 +25,7 @@ from surefoot.policies.linear_policy import CONTRADICTION
 from surefoot.policies.settlement import Settlement
 from surefoot.rounds import events, number
 from surefoot.rounds.events import METRIC, HandIn, PairHanded, PairHandIn, RowsHanded, RowsHandIn
-from surefoot.safety.constraints import CUMULATIVE, RESERVE, Cumulative, Reserve, read_constraint
+from surefoot.safety.constraints import Cumulative, Reserve, read_constraint
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.likelihood import Tangent
 from surefoot.safety.proof import Proof, assemble
@@ -161,7 +161,7 @@ class RowsPot(Pot):
     def check(self, hand_in: RowsHandIn, member: Member) -> None:
         dim, settings = self.policy.dim, self.policy.settings
         numbers = (*hand_in.question, hand_in.level, hand_in.moved)
-        if not isinstance(hand_in, RowsHandIn) or len(hand_in.question) != dim or not all(map(math.isfinite, numbers)):
+        if len(hand_in.question) != dim or not all(map(math.isfinite, numbers)):
             raise _refused(hand_in, "its question or level is not finite or has another dimension")
         if not all(_is_round(one, dim) for one in hand_in.rounds):
             raise _refused(hand_in, "a round has values that are not finite, or another dimension")
@@ -293,8 +293,6 @@ class PairPot(Pot):
         member.frozen = self.policy.state()["banks"].tolist()
 
     def check(self, hand_in: PairHandIn, member: Member) -> None:
-        if not isinstance(hand_in, PairHandIn):
-            raise _refused(hand_in, "it is not that of a guard")
         most = 1.0 - float(self.policy.settings["min_holdout"])
         for one in hand_in.rounds:
             draw = math.nan if one.draw is None else one.draw
@@ -448,7 +446,7 @@ def _check_linear(policy: Any) -> None:
     if type(policy) is not SafeLUCB:
         raise ConfigError(f"Only SafeLUCB can be leased to shards, but got {type(policy).__name__}.")
     constraint = read_constraint(policy.settings["constraint"])
-    if constraint.code not in (CUMULATIVE, RESERVE):
+    if not isinstance(constraint, (Cumulative, Reserve)):
         raise ConfigError(
             f"`constraint` must be 'cumulative' or 'reserve' to be shared by shards, but got {constraint.name!r}: the "
             "others ask about rounds in one order, or one by one."

@@ -20,7 +20,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.simulation.policy_specs import Problem, Spec, as_specs, played_row, seed_of_run
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
+from surefoot.simulation.workers import Progress, Where, check_version, completed, reported, version_of_code, workers_on
 from surefoot.simulation.worlds import Block, Realisation, World
 
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
@@ -356,6 +356,7 @@ def simulate(
     watched: Sequence[float] = (),
     checkpoints: NDArray[np.int64] | None = None,
     threads: int | None = None,
+    progress: Progress | None = None,
     on: Where = None,
 ) -> list[Outcome]:
     """Play every policy through the same realisations.
@@ -379,6 +380,8 @@ def simulate(
         Rounds at which counts are kept; `default_checkpoints` by default.
     threads : int, optional
         All cores by default.
+    progress : callable, optional
+        Called with the rounds done and the rounds in all, of all policies and runs together.
     on : str or concurrent.futures.Executor, optional
         Where the runs are played, in place of `threads`: "local:4", "ray", "ray://host:port", "dask://host:port", or an
         executor; the bits are the same everywhere.
@@ -413,8 +416,10 @@ def simulate(
         spec.check(world)
     tasks = [ChunkTask(world, policies, chunk, horizon, seed, alphas, points) for chunk in chunks_of(runs)]
     with workers_on(on, threads=threads) as executor:
+        rounds = [len(task.runs) * horizon * len(policies) for task in tasks]
+        answers = reported(completed(executor, tasks), rounds, progress)
         # In the order of the chunks, not of their ends: the place of a run must not depend on workers.
-        done = [kept for _, kept in sorted(completed(executor, tasks), key=lambda answer: answer[0])]
+        done = [kept for _, kept in sorted(answers, key=lambda answer: answer[0])]
     return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(policies)]
 
 

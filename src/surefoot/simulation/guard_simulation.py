@@ -18,7 +18,7 @@ from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.core.native import GuardRuns
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Goal, Guard
-from surefoot.simulation.workers import Where, completed, workers_on
+from surefoot.simulation.workers import Progress, Where, completed, reported, workers_on
 from surefoot.theory import GuardLimit, guard_limit
 
 Means: TypeAlias = tuple[Any, Any] | tuple[Any, Any, Any]
@@ -273,6 +273,7 @@ def plan_guard(
     goal: Goal = "earn",
     runs: int = 100,
     seed: int = 0,
+    progress: Progress | None = None,
     on: Where = None,
 ) -> list[GuardRollout]:
     """Simulate a guard over rewards of 0 or 1, such as clicks and sales.
@@ -298,6 +299,8 @@ def plan_guard(
         Of the guard.
     runs, seed : int
         Of the simulation.
+    progress : callable, optional
+        Called with the rounds done and the rounds in all, after each alpha.
     on : str or concurrent.futures.Executor, optional
         Where it is played, alpha by alpha, such as "local:4", "ray" or "dask://host:port"; on all cores by default.
 
@@ -336,7 +339,7 @@ def plan_guard(
         for alpha in alphas
     ]
     with workers_on(on) as executor:
-        outcomes = dict(completed(executor, tasks))
+        outcomes = dict(reported(completed(executor, tasks), [runs * rounds] * len(tasks), progress))
     learner, baseline = (min(max(mean, EDGE), 1.0 - EDGE) for mean in means)
     limits = [
         guard_limit(

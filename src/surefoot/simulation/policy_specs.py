@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from surefoot.arrays import fraction, positive
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.hints import nearest
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, SafeLUCB
-from surefoot.policies.linear_settings import REALISED_SHARE, suitable_ridge
+from surefoot.policies.linear_settings import REALISED_SHARE, read_number, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ TAKERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("reward_range", "gate", "constraint", "realised_share", "optimism"), ("SafeLUCB",)),
 }
 OWN = ("policy", "alpha", "knows_baseline", "name")  # what a policy of your own takes
-ALPHA = "alpha is the share of the baseline's reward you accept losing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +186,14 @@ class Spec:
                 f"`policy` must be one that can be simulated, but got {self.policy!r}. {nearest(self.policy, NAMES)}"
             )
         object.__setattr__(self, "name", self.name or self.policy)
-        fraction("delta", self.delta, hint="delta is the probability that the guarantee fails.")
-        if self.ridge is not None:
-            positive("ridge", self.ridge, hint="ridge is the regulariser lambda.")
-        if self.exploration is not None:
-            positive("exploration", self.exploration, hint="exploration is LinUCB's alpha, such as 1.")
-            if self.radius is not None:
-                raise ConfigError("`radius` must not be given with `exploration`, which is one. Leave out either.")
+        for name in ("delta", "ridge", "exploration", "alpha"):
+            if getattr(self, name) is not None:
+                read_number(name, getattr(self, name))
+        if self.exploration is not None and self.radius is not None:
+            raise ConfigError("`radius` must not be given with `exploration`, which is one. Leave out either.")
         if self.is_conservative:
             if self.alpha is None:
                 raise ConfigError(f"`alpha` must be given for {self.policy}: the share you accept losing.")
-            fraction("alpha", self.alpha, hint=ALPHA)
         elif self.alpha is not None:
             raise ConfigError(f"`alpha` must not be given for {self.policy}, which keeps no floor.")
         if not 0 <= self.floor_share <= 1:
@@ -216,7 +211,7 @@ class Spec:
                 'A policy of surefoot goes by its name as Spec("CLUCB", alpha=0.1).'
             )
         if self.alpha is not None:
-            fraction("alpha", self.alpha, hint=ALPHA)
+            read_number("alpha", self.alpha)
         source = type(self.policy) if self.is_object else self.policy
         object.__setattr__(self, "name", self.name or getattr(source, "__name__", type(source).__name__))
         if self.name == "<lambda>":

@@ -26,7 +26,7 @@ from surefoot.linear.features import Disjoint, FeatureMap, OneHot
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Gaussian, RewardsNeeded
-from surefoot.simulation.workers import Where
+from surefoot.simulation.workers import Progress, Where
 from surefoot.simulation.worlds import Baseline, Realisation, World
 
 
@@ -45,7 +45,7 @@ class PlanWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw rows with positive means; scale them to the best reward, and make row 0 the baseline."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         theta = rng.standard_normal(self.dim)
         rows = rng.standard_normal((self.actions, self.dim))
         # Mirrored instead of drawn again: as likely, and as many rows as were asked for.
@@ -87,7 +87,7 @@ class MappedWorld(PlanWorld):
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw the means of the actions."""
         assert self.phi is not None
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         means = self.baseline_reward * rng.uniform(0.5, 1.0 + self.lift, self.actions)
         means[:2] = self.baseline_reward, self.baseline_reward * (1.0 + self.lift)
         theta = np.zeros((self.actions, self.dim // self.actions))
@@ -195,6 +195,7 @@ def plan(
     theta_bound: float = 0.0,
     runs: int = 100,
     seed: int = 0,
+    progress: Progress | None = None,
     on: Where = None,
 ) -> Plan:
     """Simulate `days` of traffic for every policy and alpha, in worlds that fit what is known.
@@ -234,6 +235,8 @@ def plan(
         Number of simulated worlds.
     seed : int
         Seed of the worlds.
+    progress : callable, optional
+        Called with the rounds done and the rounds in all.
     on : str or concurrent.futures.Executor, optional
         Where the runs are played, such as "local:4", "ray" or "dask://host:port"; on all cores by default.
 
@@ -274,7 +277,7 @@ def plan(
     specs = [Spec(policy, alpha=alpha, **options) for policy, options in chosen for alpha in alphas]
     horizon = math.ceil(per_day * days)
     rounds = min(horizon, MOST_ROUNDS)
-    outcomes = simulate(world, specs, runs=runs, horizon=rounds, seed=seed, on=on)
+    outcomes = simulate(world, specs, runs=runs, horizon=rounds, seed=seed, progress=progress, on=on)
     answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in outcomes]
     if clicks:
         answers = [

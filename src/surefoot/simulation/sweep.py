@@ -9,7 +9,7 @@ import json
 import math
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
@@ -34,7 +34,7 @@ from surefoot.simulation.engine import (
 )
 from surefoot.simulation.policy_specs import Spec, as_specs
 from surefoot.simulation.result_folder import LocalFolder, Place, ResultFolder, folder_at, npy
-from surefoot.simulation.workers import Where, available_memory, completed, is_of_this_process, workers_on
+from surefoot.simulation.workers import Progress, Where, available_memory, completed, is_of_this_process, workers_on
 from surefoot.simulation.worlds import World
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ from surefoot.simulation.worlds import WORLDS, Baseline
 
 COPIES = 8  # of a policy's counts that there must be room for while its rows are made
 FORMAT = 1  # of the files in which chunks are kept
-Progress = Callable[[int, int], None]  # rounds done, rounds in all
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
 Columns: TypeAlias = dict[str, list[Any]]

@@ -11,7 +11,7 @@ import os
 import pickle
 import re
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -34,6 +34,7 @@ from surefoot.errors import ConfigError, MissingPackageError, WorkerError
 P = ParamSpec("P")
 T = TypeVar("T")
 Where: TypeAlias = str | Executor | None
+Progress: TypeAlias = Callable[[int, int], None]  # rounds done, rounds in all
 FORMS = {"local": r"(?::(\d+))?", "ray": r"(?:://(.+:\d+))?", "dask": r"://(.+:\d+)", "gpu": r"(?::(\d+))?"}
 LISTEN_SECONDS = 0.5
 SHOWN = "local[:threads], ray[://host:port], dask://host:port or gpu[:index]"
@@ -137,6 +138,18 @@ def completed(executor: Executor, tasks: Sequence[Callable[[], T]]) -> Generator
     finally:
         for future in places:
             future.cancel()
+
+
+def reported(
+    answers: Iterable[tuple[int, T]], sizes: Sequence[int], report: Progress | None
+) -> Iterator[tuple[int, T]]:
+    """The answers as they come; before the first and after each, how much is done, by the sizes of the tasks."""
+    done, total, report = 0, sum(sizes), report or (lambda finished, whole: None)
+    report(done, total)
+    for place, answer in answers:
+        done += sizes[place]
+        report(done, total)
+        yield place, answer
 
 
 def _answer(future: "Future[T]", task: Callable[[], T]) -> T:

@@ -282,7 +282,7 @@ class World(ABC):
     """A distribution over realisations: the base of all worlds.
 
     A world of your own is a frozen dataclass that defines `realise`; `fixed` says whether rows stay the same, and means
-    with them. `_parts(seed)` gives `realise` a generator and what every realisation takes.
+    with them. `parts(seed)` gives `realise` a generator and what every realisation takes.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ class World(ABC):
     >>> @dataclass(frozen=True)
     ... class Halves(World):
     ...     def realise(self, seed):
-    ...         rng, shared = self._parts(seed)
+    ...         rng, shared = self.parts(seed)
     ...         rows = rng.random((self.actions, self.dim)) / self.dim
     ...         theta = np.full(self.dim, 0.5)
     ...         return Realisation(rows=rows, theta=theta, theta_bound=1.0, feature_bound=1.0, **shared)
@@ -363,7 +363,19 @@ class World(ABC):
         """
         return [self.realise(np.random.SeedSequence(seed, spawn_key=(run,))) for run in runs]
 
-    def _parts(self, seed: np.random.SeedSequence) -> tuple[np.random.Generator, dict[str, Any]]:
+    def parts(self, seed: np.random.SeedSequence) -> tuple[np.random.Generator, dict[str, Any]]:
+        """What `realise` needs: a generator of its own, and the arguments that every realisation takes.
+
+        Parameters
+        ----------
+        seed : numpy.random.SeedSequence
+            Of this realisation.
+
+        Returns
+        -------
+        (numpy.random.Generator, dict)
+            The generator, and rewards, baseline, delay and seed for `Realisation`.
+        """
         # Apart, so that the noise stays the same however many numbers a world draws for itself.
         shared = {"rewards": self.rewards, "baseline": self.baseline, "delay": self.delay, "seed": child(seed, 1)}
         return np.random.default_rng(child(seed, 0)), shared
@@ -404,7 +416,7 @@ class PaperWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw theta, then rows until enough have a positive mean reward."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         theta = rng.standard_normal(self.dim)
         rows = np.empty((0, self.dim))
         while len(rows) < self.actions:
@@ -454,7 +466,7 @@ class ContextualWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw theta on a sphere such that every mean reward lies in [0, 1], whatever rows come."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         theta = rng.standard_normal(self.dim)
         if self.sign == "nonnegative":
             theta = np.abs(theta) / np.linalg.norm(theta)
@@ -509,7 +521,7 @@ class ArmsWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw the mean reward of every arm."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         theta = self.low + (self.high - self.low) * rng.random(self.actions)
         bound = self.high * math.sqrt(self.actions)
         return Realisation(rows=np.eye(self.actions), theta=theta, theta_bound=bound, feature_bound=1.0, **shared)
@@ -561,7 +573,7 @@ class FunctionWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """The function's rounds; each realisation has its own generator."""
-        _, shared = self._parts(seed)
+        _, shared = self.parts(seed)
         theta = finite_array("theta", np.array(self.theta, dtype=np.float64), ndim=1)
         bound = float(np.linalg.norm(theta))
         return Realisation(
@@ -633,7 +645,7 @@ class DriftingWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw the two thetas, each of length 1 and nonnegative."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         ends = nonnegative_rows(rng, 2, self.dim)
 
         def means(features: NDArray[np.float64], first: int) -> Matrix:
@@ -706,7 +718,7 @@ class MisspecifiedWorld(World):
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
         """Draw theta such that <theta, phi> covers [epsilon, 1 - epsilon], and the direction of the error."""
-        rng, shared = self._parts(seed)
+        rng, shared = self.parts(seed)
         theta, along = rng.standard_normal(self.dim), rng.standard_normal(self.dim)
         # Rows are (1, u) / sqrt(2) with ||u|| = 1: the intercept gives 1/2, and the others at most 1/2 - epsilon.
         theta[0] = 0.5

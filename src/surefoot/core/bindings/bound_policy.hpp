@@ -198,8 +198,9 @@ struct Bound {
   // What Python needs of every round at once: each further question would cost a call.
   using Conclusion = std::tuple<int, bool, nb::bytes, bool, bool, nb::object>;
 
-  // One round over rows that were checked.
-  Conclusion decided(Rows<D> rows, bool is_catalogue, int baseline, double known, double low, double high, int order) {
+  // One round over rows; none, and nothing is booked, where one of them breaks the bound D.
+  std::optional<Conclusion> decided(Rows<D> rows, bool is_catalogue, int baseline, double known, double low,
+                                    double high, int order) {
     Offer<D> offer{.rows = rows};
     offer.is_catalogue = is_catalogue;
     offer.baseline = baseline;
@@ -208,6 +209,7 @@ struct Bound {
     offer.high = high;
     offer.order = order;
     decide<P>(state(), offer, player.record, Solo{});
+    if (player.record.action < 0) return std::nullopt;
     return concluded();
   }
 

@@ -104,8 +104,9 @@ void bind_linear_policy(nb::module_& module) {
       },
       nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"),
       nb::arg("order"),
-      "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features "
-      "of what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
+      "One round: the proposal's row, whether it is played, the features of what is played as bytes, whether its "
+      "reward will be learned, whether all was refuted, and the evidence; None, and nothing is changed, where a row "
+      "breaks the bound D, which `first_bad_row` names.");
   type.def(
       "decide_given",
       [](B& b, nb::handle features, bool is_catalogue, nb::int_ baseline, double known, double low, double high,
@@ -119,8 +120,8 @@ void bind_linear_policy(nb::module_& module) {
         if (is_catalogue && !is_catalogue_of(state, given)) return std::nullopt;
         return b.decided(given, is_catalogue, row, known, low, high, order);
       },
-      "The same for rows and a baseline as a caller gives them; None, and nothing is changed, where the rows are no "
-      "array that can be read as it stands, or the baseline is none of them.");
+      "The same for rows and a baseline as a caller gives them; None also where the rows are no array that can be read "
+      "as it stands, or the baseline is none of them.");
   type.def(
       "judge",
       [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
@@ -287,12 +288,16 @@ void bind_linear_policy(nb::module_& module) {
                                   {rows.shape(0)}));
       },
       "Means and squares of rows that are new.");
-  type.def("propose", [](B& b, const MatrixIn& rows, double beta) {
-    auto& state = b.state();
-    const Proposal found =
-        state.fresh.propose(state.settings, state.scoring(), some_rows_of<D>(rows, state.dim()), beta, Solo{});
-    return std::pair(found.action, found.upper);
-  });
+  type.def(
+      "propose",
+      [](B& b, const MatrixIn& rows, double beta) -> std::optional<std::pair<int, double>> {
+        auto& state = b.state();
+        const Proposal best =
+            state.fresh.propose(state.settings, state.scoring(), some_rows_of<D>(rows, state.dim()), beta, Solo{});
+        if (best.action < 0) return std::nullopt;
+        return std::pair(best.action, best.upper);
+      },
+      "The row with the largest UCB, and that; None where a row is not finite.");
   type.def(
       "pose",
       [](B& b, const VectorIn& proposal, const VectorIn& displaced) {

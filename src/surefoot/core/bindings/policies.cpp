@@ -1,11 +1,13 @@
 // What all policies share, and those over plain arms.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 
 #include "bindings/arrays.hpp"
@@ -22,16 +24,18 @@ void bind_arm_policy(nb::module_& module) {
   nb::class_<B> type(module, std::string(P::name).c_str());
   type.def(
       "__init__",
-      [](B* b, int arms, double noise, double alpha, double delta, double known, const std::vector<double>& bounds) {
+      [](B* b, int arms, double noise, double alpha, double delta, std::optional<double> known,
+         const std::vector<double>& bounds) {
         if (arms < 1) throw nb::value_error("there must be at least one arm");
         const bool is_bounded = !bounds.empty();
         if (is_bounded && !(bounds.size() == 2 && bounds[0] < bounds[1])) {
           throw nb::value_error("bounds must be a low and a high number");
         }
-        new (b) B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known}), {}, {}};
+        new (b)
+            B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known.value_or(-1.0)}), {}, {}};
         if (is_bounded) b->state.likelihood.emplace(arms, bounds[0], bounds[1], delta);
       },
-      nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"),
+      nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known").none(),
       nb::arg("bounds") = std::vector<double>());
   // The arms first, as they were saved before there was a likelihood set.
   type.def("save", [](B& b) {

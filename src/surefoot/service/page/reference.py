@@ -26,7 +26,7 @@ BODIES: dict[str, list[Any]] = {
         {"decision_id": "visit-1", "baseline": "blue", "actions": ROWS},
     ],
     "NamedReward": [{"decision_id": "visit-1", "value": 1}],
-    "Reward": [{"value": 1}, {"value": {"quality": 0.9, "cost": 0.02}}],
+    "SendReward": [{"value": 1}, {"value": {"quality": 0.9, "cost": 0.02}}],
 }
 SAMPLES: dict[str, Any] = {"string": "...", "integer": 1, "number": 0.5, "boolean": False, "object": {}, "null": None}
 TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object", "null": "null"}
@@ -60,7 +60,7 @@ def render(document: Mapping[str, Any], operations: Mapping[str, Operation]) -> 
 
 def routes_html(document: Mapping[str, Any], operations: Mapping[str, Operation]) -> str:
     """What the page says, for a page around it."""
-    page = _Reference(document["components"]["schemas"], operations)
+    page = _RoutesPage(document["components"]["schemas"], operations)
     routes = [(path, method, one) for path, found in document["paths"].items() for method, one in found.items()]
     usual = set.intersection(*(_problems(one) for *_, one in routes if one.get("security")))
     with_body = set.intersection(*(_problems(one) for *_, one in routes if "requestBody" in one)) - usual
@@ -71,7 +71,7 @@ def routes_html(document: Mapping[str, Any], operations: Mapping[str, Operation]
     return "".join([*parts, f'<h2 id="problems">Problems</h2>{_kinds()}'])
 
 
-class _Reference:
+class _RoutesPage:
     """Writes the routes of one document."""
 
     def __init__(self, schemas: Mapping[str, Any], operations: Mapping[str, Operation]) -> None:

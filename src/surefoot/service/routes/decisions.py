@@ -14,10 +14,10 @@ from surefoot.service import requests
 from surefoot.service.authorization import RequestScope, visit_of
 from surefoot.service.catalogues import Catalogues, refuse_bytes
 from surefoot.service.metrics import Metrics
-from surefoot.service.problems import REFUSED, Problem, ProblemError, of_error, problem
+from surefoot.service.problems import REFUSED, ProblemDetails, ProblemError, of_error, problem
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.requests import READ_BATCH, READ_DECIDE, RewardValue, body_of, read_body
-from surefoot.service.responses import Confirmation, DecisionRead, Outcome, Outcomes
+from surefoot.service.responses import BatchResult, BatchResults, Confirmation, ProvedDecision
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
 from surefoot.service.tokens import Role
 
@@ -44,24 +44,28 @@ class Handlers:
         ask = await self._read(opened, read_body(READ_DECIDE, body))
         # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
         del body
-        visit.waits_for = opened.queue.submit([ask])
+        visit.waits_for = opened.queue.decisions.put([ask])
         (result,) = await visit.waits_for
         if isinstance(result, SurefootError):
             raise result
         return self._tell(name, result, visit)
 
-    async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> Outcomes:
+    async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> BatchResults:
         """Many decisions, each answered on its own."""
         opened = await self._registry.find(name)
         batch = read_body(READ_BATCH, body).decisions
-        self._refuse_batch(batch)
-        read = [await self._read_or_error(opened, entry) for entry in batch]
+        self._refuse_batch(batch, visit)
+        read, numbers = list[Ask | SurefootError | ProblemDetails](), 0
+        for entry in batch:
+            read.append(await self._read_or_error(opened, entry))
+            numbers += _made_numbers(entry, read[-1])
+            refuse_bytes(numbers, self._registry.settings.limits)
         asks = [entry for entry in read if isinstance(entry, Ask)]
-        visit.waits_for = opened.queue.submit(asks)
+        visit.waits_for = opened.queue.decisions.put(asks)
         answers = iter(await visit.waits_for)
         results = [next(answers) if isinstance(entry, Ask) else entry for entry in read]
         visit.notes.update(experiment=name, decisions=len(results))
-        return Outcomes([self._outcome(name, result) for result in results])
+        return BatchResults([self._result(name, result) for result in results])
 
     async def book(self, name: str, body: bytes, visit: RequestScope) -> Answer:
         """A round that the caller played on its own."""
@@ -81,24 +85,25 @@ class Handlers:
             raise ProblemError.of(_refusal(receipt))
         return receipt
 
-    async def reward_all(self, name: str, rewards: Sequence[requests.NamedReward], visit: RequestScope) -> Outcomes:
+    async def reward_all(self, name: str, rewards: Sequence[requests.NamedReward], visit: RequestScope) -> BatchResults:
         """Many rewards, each accepted or refused on its own."""
-        self._refuse_batch(rewards)
+        self._refuse_batch(rewards, visit)
         opened = await self._registry.find(name)
         faults = [_fault(opened, entry) for entry in rewards]
         sound = [(entry.decision_id, entry.value) for entry, fault in zip(rewards, faults, strict=True) if not fault]
         receipts = iter(await opened.queue.reward_all(sound))
         visit.notes.update(experiment=name, rewards=len(rewards))
-        return Outcomes([self._outcome(name, fault or next(receipts)) for fault in faults])
+        return BatchResults([self._result(name, fault or next(receipts)) for fault in faults])
 
     async def _read(self, opened: OpenExperiment, body: requests.Decide) -> Ask:
         arguments = await self._catalogues.arguments(opened, body)
         ask = opened.experiment.read(arguments)
-        if ask.rows is not None and "features" not in arguments:
-            refuse_bytes(ask.rows.size, self._registry.settings.limits)
+        refuse_bytes(_made_numbers(body, ask), self._registry.settings.limits)
         return ask
 
-    async def _read_or_error(self, opened: OpenExperiment, body: requests.Decide) -> Ask | SurefootError | Problem:
+    async def _read_or_error(
+        self, opened: OpenExperiment, body: requests.Decide
+    ) -> Ask | SurefootError | ProblemDetails:
         try:
             return await self._read(opened, body)
         except SurefootError as error:
@@ -121,18 +126,19 @@ class Handlers:
         self.evaluated(name, answer)
         return answer
 
-    def _outcome(self, name: str, result: Answer | Receipt | SurefootError | Problem) -> Outcome:
+    def _result(self, name: str, result: Answer | Receipt | SurefootError | ProblemDetails) -> BatchResult:
         if isinstance(result, Answer):
-            return Outcome(decision=self._decided(name, result))
+            return BatchResult(decision=self._decided(name, result))
         if isinstance(result, Receipt):
             self._metrics.rewarded(name, result)
-            return Outcome(receipt=result) if result.refused is None else Outcome(problem=_refusal(result))
-        return Outcome(problem=result if isinstance(result, Problem) else of_error(result))
+            return BatchResult(receipt=result) if result.refused is None else BatchResult(problem=_refusal(result))
+        return BatchResult(problem=result if isinstance(result, ProblemDetails) else of_error(result))
 
-    def _refuse_batch(self, entries: Sequence[Any]) -> None:
+    def _refuse_batch(self, entries: Sequence[Any], visit: RequestScope) -> None:
         most = self._registry.settings.limits.batch
         if len(entries) > most:
             raise ProblemError("too-large", f"At most {most} are taken at once, but got {len(entries)}.")
+        visit.charge(len(entries) - 1)  # the request itself was the first
 
 
 def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
@@ -159,7 +165,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
-    async def decide_batch(name: ExperimentName, request: Request[Any, Any, Any]) -> Outcomes:
+    async def decide_batch(name: ExperimentName, request: Request[Any, Any, Any]) -> BatchResults:
         """Decide many rounds, each answered on its own, with a decision or with a problem."""
         return await handlers.decide_all(name, await request.body(), visit_of(request.scope))
 
@@ -182,21 +188,21 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         **guarded("read", TAGS, "readDecision"),
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
     )
-    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> DecisionRead:
+    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> ProvedDecision:
         """A decision, with the sentence that explains it, what was asked, and the whole proof."""
         experiment = (await registry.find(name)).experiment
         answer = await registry.run(experiment.find, decision_id)
-        return DecisionRead(answer, await registry.run(experiment.round, decision_id))
+        return ProvedDecision(answer, await registry.run(experiment.round, decision_id))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
-        **guarded(ROLE, TAGS, "reward", body=requests.Reward),
+        **guarded(ROLE, TAGS, "reward", body=requests.SendReward),
         status_code=200,
         responses=problems(*ABOUT, *REWARDS, body=True),
     )
     async def reward(name: ExperimentName, decision_id: DecisionId, request: Request[Any, Any, Any]) -> Receipt:
         """Send the reward of a decision, metrics together or as they come; the same value twice is once."""
-        value = (await body_of(request, requests.Reward)).value
+        value = (await body_of(request, requests.SendReward)).value
         return await handlers.reward(name, decision_id, value, visit_of(request.scope))
 
     @post(
@@ -205,7 +211,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
-    async def reward_batch(name: ExperimentName, request: Request[Any, Any, Any]) -> Outcomes:
+    async def reward_batch(name: ExperimentName, request: Request[Any, Any, Any]) -> BatchResults:
         """Send many rewards, each accepted or refused on its own."""
         data = await body_of(request, requests.RewardBatch)
         return await handlers.reward_all(name, data.rewards, visit_of(request.scope))
@@ -266,7 +272,13 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
     return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void, correct, confirm]
 
 
-def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | None:
+def _made_numbers(body: requests.Decide, ask: Any) -> int:
+    """Numbers of the rows of a round that nobody sent: they were made of a context."""
+    are_sent = body.actions is not None and body.actions[0].features is not None
+    return 0 if are_sent or not isinstance(ask, Ask) or ask.rows is None else int(ask.rows.size)
+
+
+def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> ProblemDetails | None:
     """What is wrong with the metrics that a reward names, so that one mistake does not refuse the whole batch."""
     try:
         opened.experiment.read_rewards(entry.decision_id, entry.value)
@@ -275,7 +287,7 @@ def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | Non
     return None
 
 
-def _refusal(receipt: Receipt) -> Problem:
+def _refusal(receipt: Receipt) -> ProblemDetails:
     """The problem that a refused reward is."""
     assert receipt.refused is not None
     detail = f"Decision {receipt.decision_id!r:.80} got {receipt.value!r:.200}."

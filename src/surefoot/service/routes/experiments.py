@@ -24,7 +24,7 @@ from surefoot.service.routes.route_options import ExperimentName, also, guarded,
 TAGS = ["experiments"]
 
 
-class SettingsRead(msgspec.Struct):
+class ExperimentSettings(msgspec.Struct):
     """What an experiment was created with; `history_rows` were learned before the first decision.
 
     `forked_from` is the experiment that these rows came from, if any, and `by` who created it.
@@ -146,7 +146,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         **guarded("read", TAGS, "readSettings"),
         responses=problems("unknown-experiment"),
     )
-    async def settings(name: ExperimentName) -> SettingsRead:
+    async def settings(name: ExperimentName) -> ExperimentSettings:
         """What an experiment was created with."""
         return settings_read((await registry.find(name)).experiment.settings)
 
@@ -162,7 +162,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             body=True,
         ),
     )
-    async def fork(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.Forked:
+    async def fork(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.ForkedExperiment:
         """Begin another experiment with what this one has learned; says what is lost. This one goes on as it is."""
         data = await body_of(request, requests.ForkExperiment)
         visit = visit_of(request.scope)
@@ -187,7 +187,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             **{field: value for field, value in kept.items() if value is not None},
         )
         visit.notes.update(experiment=name, fork=data.name)
-        return responses.Forked(await status(opened), forked.carried, list(forked.lost))
+        return responses.ForkedExperiment(await status(opened), forked.carried, list(forked.lost))
 
     @put(
         "/v1/experiments/{name:str}/mode",
@@ -224,7 +224,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         status_code=200,
         responses=problems("unknown-experiment", "unknown-decision", "outcome-unknown", body=True),
     )
-    async def erase(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.Erasure:
+    async def erase(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.ErasureReceipt:
         """Erase ids, names, units and contexts for good; the audit stays clean, and says that it was done."""
         data = await body_of(request, requests.Erase)
         opened, visit = await registry.find(name), visit_of(request.scope)
@@ -232,16 +232,16 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         erased = await registry.run(opened.experiment.erase, data.decision_ids, **about)
         registry.note_soon()
         visit.notes.update(experiment=name, erased=erased)
-        return responses.Erasure(erased, await registry.head(name), registry.journal.is_forgetting)
+        return responses.ErasureReceipt(erased, await registry.head(name), registry.journal.is_forgetting)
 
     @post(
         "/v1/experiments/{name:str}/catalogues",
-        **guarded("decide", TAGS, "registerCatalogue", body=requests.Catalogue),
+        **guarded("decide", TAGS, "registerCatalogue", body=requests.RegisterCatalogue),
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
     )
     async def register(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
-        data = await body_of(request, requests.Catalogue)
+        data = await body_of(request, requests.RegisterCatalogue)
         refuse_size([action.features for action in data.actions], limits)
         opened = await registry.find(name)
         if not opened.takes_rows:
@@ -252,10 +252,10 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     return [create, list_, read, settings, fork, change_mode, acknowledge, erase, register]
 
 
-def settings_read(created: Created) -> SettingsRead:
+def settings_read(created: Created) -> ExperimentSettings:
     """The settings without the rows of the history, which may be many, and without what is a shard's own."""
-    values = {name: getattr(created, name) for name in SettingsRead.__struct_fields__ if hasattr(created, name)}
-    return SettingsRead(
+    values = {name: getattr(created, name) for name in ExperimentSettings.__struct_fields__ if hasattr(created, name)}
+    return ExperimentSettings(
         **values,
         history_rows=0 if created.history is None else len(created.history.rewards),
         forked_from=None if created.origin is None else created.origin.experiment,

@@ -19,13 +19,14 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from surefoot.errors import InputError, JournalNotFoundError
 from surefoot.rounds import Answer
 from surefoot.service.authorization import RequestScope, visit_of
-from surefoot.service.problems import ProblemError
+from surefoot.service.problems import ProblemDetails, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.requests import body_of
 from surefoot.service.routes.decisions import ROLE, Handlers
 from surefoot.service.routes.route_options import ExperimentName, also, guarded, problems
 
 TAGS = ["flags"]
+PATH = "/ofrep/v1/evaluate/flags"
 ErrorCode = Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "TARGETING_KEY_MISSING", "INVALID_CONTEXT"]
 FlagKey = Annotated[str, PathParameter(description="The experiment's name.")]  # one too long is no flag, either
 Share = Annotated[float, QueryParameter(description="The share that the next step needs.", gt=0.0, le=1.0)]
@@ -86,7 +87,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
     """The handlers."""
 
     @post(
-        "/ofrep/v1/evaluate/flags/{name:str}",
+        PATH + "/{name:str}",
         **guarded(ROLE, TAGS, "evaluateFlag", body=Evaluate),
         status_code=200,
         responses=problems("busy", "outcome-unknown", body=True)
@@ -115,7 +116,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         return Response(_evaluation(name, answer))
 
     @post(
-        "/ofrep/v1/evaluate/flags",
+        PATH,
         **guarded(ROLE, TAGS, "evaluateFlags", body=Evaluate),
         status_code=200,
         responses=problems("busy", "outcome-unknown", body=True)
@@ -165,7 +166,9 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
             return None
         answer = await registry.run(opened.experiment.find_unit, unit)
         if answer is None:
-            answer = await decide(name, unit, replace(visit, notes={}))
+            visited = await decide(name, unit, replace(visit, notes={}))
+            # Of first polls at the same time one opens the round; all must say the same, as later ones do.
+            answer = await registry.run(opened.experiment.find_unit, unit) or visited
         else:
             handlers.evaluated(name, answer)
         return _evaluation(name, answer)
@@ -189,6 +192,14 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
 
 NO_KEY = "`targetingKey` must be in the context: a text that names whom the rewards belong to."
+
+
+def unreadable(path: str, problem: ProblemDetails) -> EvaluationFailure | None:
+    """What OpenFeature's SDKs are answered where a body is refused before it is read: too large, or no JSON."""
+    if problem.status not in (413, 415) or not path.startswith(PATH):
+        return None
+    key = path.removeprefix(PATH).removeprefix("/") or None
+    return EvaluationFailure("PARSE_ERROR", problem.detail or problem.title, key)
 
 
 def _has_units(opened: OpenExperiment) -> bool:

@@ -20,7 +20,7 @@ EventNumber = Annotated[int | None, QueryParameter(description="Of an event that
 
 
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The handlers; heads hold no data, so that any token may ask for them that is for what they are about."""
+    """The handlers; heads hold no data, so that both apps and readers may ask for what their token is about."""
 
     def check_question(request: Request[Any, Any, Any]) -> None:
         # A word that is spelt wrong must not be answered with the newest head, as if none had been asked for.

@@ -12,11 +12,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from surefoot.experiment import Status
+from surefoot.experiment.beliefs import Beliefs
 from surefoot.rounds import Answer
-from surefoot.service.alarms import Alarm, Alarms, alarms_of
+from surefoot.service.alarms import Notice, Notices, alarms_of
 from surefoot.service.assumptions import Assumptions, assumptions_of
 from surefoot.service.authorization import visit_of
-from surefoot.service.beliefs import Beliefs
 from surefoot.service.changes import Changes, changes_of
 from surefoot.service.problems import ProblemError, encode
 from surefoot.service.registry import OpenExperiment, Registry
@@ -45,7 +45,7 @@ class Live(msgspec.Struct):
     points: list[Status]
     decisions: list[Answer]
     beliefs: Beliefs
-    alarms: list[Alarm]
+    alarms: list[Notice]
 
 
 def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
@@ -77,10 +77,10 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         return await registry.run(opened.beliefs, until)
 
     @get("/v1/experiments/{name:str}/alarms", **guarded("read", TAGS, "readAlarms"), responses=unknown)
-    async def alarms(name: ExperimentName) -> Alarms:
+    async def alarms(name: ExperimentName) -> Notices:
         """What somebody should look at."""
         opened = await registry.find(name)
-        return Alarms(alarms_of(await registry.run(opened.look)))
+        return Notices(alarms_of(await registry.run(opened.look)))
 
     @get("/v1/experiments/{name:str}/changes", **guarded("read", TAGS, "readChanges"), responses=unknown)
     async def changes(name: ExperimentName, limit: Limit = 20) -> Changes:

@@ -1,5 +1,7 @@
 """For those who run the service: is it alive, is it ready, what does it count, and what do its problems mean."""
 
+import asyncio
+import time
 from typing import Any
 
 import msgspec
@@ -13,9 +15,10 @@ from surefoot.service.metrics import Metrics
 from surefoot.service.problems import KINDS, ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.routes.route_options import TOKEN, ProblemWord, guarded, problems
-from surefoot.service.tokens import ROLES, Role
+from surefoot.service.tokens import ROLES, Role, TokenFile
 
 TAGS = ["operations"]
+EXPIRES_SOON = 14 * 86_400.0  # seconds; the alert says the same
 
 
 class Life(msgspec.Struct):
@@ -27,13 +30,15 @@ class Life(msgspec.Struct):
 class Access(msgspec.Struct):
     """What the caller may do; `is_open` where nobody is asked for a token. Events name the caller as `by` says.
 
-    `experiments` are the only ones that the token is for; null for all.
+    `experiments` are the only ones that the token is for; null for all. `expiring` are ids of tokens that expire within
+    two weeks, and when, in seconds since 1970: the caller's own, and for an admin everybody's.
     """
 
     roles: list[Role]
     is_open: bool
     by: str = ""
     experiments: list[str] | None = None
+    expiring: dict[str, float] = {}
 
 
 class ProblemKind(msgspec.Struct):
@@ -45,7 +50,7 @@ class ProblemKind(msgspec.Struct):
     advice: str
 
 
-def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
+def routes(registry: Registry, metrics: Metrics, tokens: TokenFile | None) -> list[HTTPRouteHandler]:
     """The handlers."""
 
     @get("/livez", tags=TAGS, operation_id="isAlive")
@@ -72,7 +77,8 @@ def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
     )
     async def read_metrics() -> Response[str]:
         """Metrics in Prometheus' text format."""
-        page = await registry.run(metrics.page)
+        # In a thread, but none of those that may wait for the journal.
+        page = await asyncio.to_thread(metrics.page)
         return Response(page.decode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @get("/v1/access", security=TOKEN, tags=TAGS, operation_id="readAccess", responses=problems())
@@ -81,7 +87,10 @@ def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
         visit = visit_of(request.scope)
         roles = [role for role in ROLES if role in visit.roles or "admin" in visit.roles]
         only = None if visit.experiments is None else sorted(visit.experiments)
-        return Access(roles, registry.settings.is_open, visit.by, only)
+        soon, sees_all = time.time() + EXPIRES_SOON, "admin" in visit.roles
+        expiries = {} if tokens is None else tokens.expiries()
+        expiring = {one: at for one, at in expiries.items() if at < soon and (sees_all or one == visit.token)}
+        return Access(roles, registry.settings.is_open, visit.by, only, expiring)
 
     @get(
         "/problems/{word:str}",

@@ -8,7 +8,7 @@ from litestar.params import PathParameter, QueryParameter
 from litestar.routes import HTTPRoute
 
 from surefoot.service.authorization import needs
-from surefoot.service.problems import KINDS, Problem
+from surefoot.service.problems import KINDS, ProblemDetails
 from surefoot.service.tokens import Role
 
 ExperimentName = Annotated[str, PathParameter(description="The experiment's name.", max_length=200)]
@@ -76,7 +76,7 @@ def also(status: int, kind: Any, description: str) -> dict[int, ResponseSpec]:
 
 def _spec(description: str) -> ResponseSpec:
     return ResponseSpec(
-        data_container=Problem,
+        data_container=ProblemDetails,
         description=description,
         generate_examples=False,
         media_type="application/problem+json",

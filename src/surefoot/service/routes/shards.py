@@ -15,8 +15,8 @@ from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.requests import LoseShard, body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
-from surefoot.service.shards import leases_of
-from surefoot.sharing.edge_messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
+from surefoot.service.shared_experiments import leases_of
+from surefoot.sharing.edge_messages import EdgeOrigin, EdgeStanding, JoinEdge, UploadEvents
 
 TAGS = ["shards"]
 ShardName = Annotated[str, PathParameter(description="The shard's name.", max_length=200)]
@@ -83,7 +83,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         **guarded("decide", TAGS, "readHub"),
         responses=problems("unknown-experiment", "not-sharded"),
     )
-    async def hub(name: ExperimentName) -> HubRead:
+    async def hub(name: ExperimentName) -> EdgeOrigin:
         """What an edge begins its chain with."""
         return await registry.run(edges.read, (await registry.find(name)).experiment)
 

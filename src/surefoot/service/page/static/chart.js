@@ -168,7 +168,7 @@ function cursor(svg, point, { view, x, y, width, bottom, isLast }) {
   if (from - to < 14) return;
   const isRight = across > width / 2;
   const place = { class: "margin-word", x: across + (isRight ? -9 : 9), y: (from + to) / 2 + 4 };
-  add(svg, "text", { ...place, "text-anchor": isRight ? "end" : "start" }, "guaranteed above the floor");
+  add(svg, "text", { ...place, "text-anchor": isRight ? "end" : "start" }, "proved above the promise");
 }
 
 function parts(points, has) {

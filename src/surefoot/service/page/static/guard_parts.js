@@ -2,17 +2,15 @@
 
 import { drawBank } from "./guard_chart.js";
 import { PER_PROPOSAL, liftTile } from "./lift.js";
-import { amount, count, element, exactly, isMoney, number, percent, precisely, sum, unitOf } from "./words.js";
+import { amount, count, element, exactly, isMoney, latest, number, percent, precisely, share, sum, unitOf } from "./words.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const LONGEST_ACTION = 120;
 
-export const share = (value) => (value < 0.1 ? exactly(Math.round(value * 1000) / 1000) : percent(value));
-
 // Where every share is proved to be safe, no metric limits it, and what is left is the ramp's.
 export const isLimited = ({ allowed }) => allowed < 1;
 
-export const cardLine = ({ guard }) => `next share ${share(guard.share)}, `;
+export const cardLine = ({ guard }) => `${share(guard.share)} of the next decisions, `;
 
 export const meaning = "A coin gives the learner the share of the decisions that is proved to be safe, and today's choice the rest.";
 
@@ -50,7 +48,7 @@ export function tiles(status, recentShare, first, tile) {
     ...(isBill ? moneyTiles(status, first, tile) : [liftTile(status, tile)]),
     tile("Share of the next decisions", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
     tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start${wherever(status)}`),
-    ...(isBill ? [] : [tile(`Bank of ${guard.binds}`, amount(guard.metrics[guard.binds].bank, unitOf(guard.binds, status)), isLimited(guard) ? "may still be spent; limits the share" : "may still be spent")]),
+    ...(isBill ? [] : [tile(`Left of ${guard.binds}`, left(guard.binds, status), isLimited(guard) ? "may still be spent; limits the share" : "may still be spent")]),
     tile("Rewards pending", count(status.pending), waits, "", status.held_up_by),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's, ${count(status.baseline_rounds)} the baseline's`),
   ];
@@ -62,9 +60,21 @@ const savings = ({ guard, learner_rounds: played }) => {
   return { saved: today == null || now == null ? 0 : (today - now) * played, proved: -high * played };
 };
 
-const DAY = 86400, HOUR = 3600;
+// What may still be spent of a metric: as a share of what today's choice earns, where it has no unit.
+export function left(name, status) {
+  const { bank, baseline_mean: mean } = status.guard.metrics[name], unit = unitOf(name, status), today = mean * status.learned;
+  return unit || !(today > 0) ? amount(bank, unit, Math.max(bank, mean ?? 1)) : share(bank / today);
+}
+
+// A day's worth follows from what was seen, which says since when: a minute of a hundred decisions, at least.
+const DAY = 86400, MINUTE = 60, FEWEST = 100;
+export function pace({ time, rounds }, first) {
+  const seconds = first ? time - first.time : 0, fresh = first ? rounds - first.rounds : 0;
+  return seconds >= MINUTE && fresh >= FEWEST ? { days: seconds / DAY, rounds: (fresh / seconds) * DAY, since: `since ${latest(first.time)}` } : null;
+}
+
 const speaksOfMoney = (status) => status.guard.metrics.cost != null && isMoney(unitOf("cost", status));
-const rounded = (value, { reward_unit: unit }) => amount(value, unit, Math.abs(value) < 1000 ? 1 : value);
+const rounded = (value, status) => amount(value, unitOf("cost", status), Math.abs(value) < 1000 ? 1 : value);
 
 // What was saved, in words; nothing where costs are not in money, or nothing was.
 export function savedMoney(status) {
@@ -76,13 +86,12 @@ export function savedMoney(status) {
 function moneyTiles(status, first, tile) {
   const { guard, rounds, learner_rounds: played } = status, { saved, proved } = savings(status), money = (value) => rounded(value, status);
   const share = percent(saved / (guard.metrics.cost.baseline_mean * rounds)), sure = proved > 0 ? `at least ${money(proved)}, 95% sure` : "not proved yet";
-  // A day is told only by who has seen an hour of it.
-  const seconds = first ? status.time - first.time : 0, since = saved - (first ? savings(first).saved : 0);
-  const pace = seconds >= HOUR ? `; ${money((since / seconds) * DAY)} a day at this pace` : `; ${money((saved / rounds) * 1000)} in 1,000 decisions`;
+  const seen = pace(status, first);
+  const rate = seen ? `; ${money((saved - savings(first).saved) / seen.days)} a day, at the pace ${seen.since}` : `; ${money((saved / rounds) * 1000)} in 1,000 decisions`;
   const floors = Object.entries(guard.metrics).filter(([, { kind, lift }]) => kind === "floor" && lift != null);
   return [
-    tile("Saved so far", money(saved), saved ? `${share} of today's bill, ${sure}${pace}` : "nothing is known yet", "is-margin"),
-    ...floors.map(([name, { lift, alpha, bank, baseline_mean: mean }]) => tile(`Of ${name} kept`, exactly(1 + (lift * played) / rounds), `the floor is ${precisely(1 - alpha)}; proved to be ${number(bank, Math.max(bank, mean))} above it`)),
+    tile("Saved so far", money(saved), saved ? `${share} of today's bill, ${sure}${rate}` : "nothing is known yet", "is-margin"),
+    ...floors.map(([name, { lift, alpha }]) => tile(`Of ${name} kept`, exactly(1 + (lift * played) / rounds), `estimated; ${precisely(1 - alpha)} is promised`)),
   ];
 }
 

@@ -1,6 +1,6 @@
 // The first answer of the page: does it pay, since when is that proved, and what is so now; and the last: what to do.
 
-import { amount, count, element, latest, number, precisely, signed, sum, sure, unitOf } from "./words.js";
+import { amount, count, element, isMoney, latest, number, precisely, share, signed, sum, sure, unitOf } from "./words.js";
 
 // Which answer an interval gives; of a ceiling, such as costs, less is better.
 function answerOf({ low, high, kind }) {
@@ -9,23 +9,31 @@ function answerOf({ low, high, kind }) {
 }
 
 const ANSWERS = { yes: "It pays", no: "It does not pay" };
-const line = (answer, verdict, ...texts) => ({ answer, verdict, texts });
+const ROOMY = 0.1; // a holdout that shows a lift soon
+const line = (answer, verdict, ...texts) => ({ answer, verdict, texts: texts.filter(Boolean) });
 
 // The answer and its reasons, for a standing; what was proved stays proved, as the interval holds at all times at once.
-export function liftLine(standing) {
+export function liftLine(standing, declared = {}) {
   const { lift, proof, guard, rounds, learner_rounds: played } = standing;
-  if (!rounds) return line("open", "No decisions yet.");
+  if (!rounds) return line("open", "No result yet.");
   if (standing.is_refuted && !guard) return line("no", "Not known.", "The data contradict what was declared.");
   if (standing.shared) return ofAllServers(standing);
   if (!played) return line("open", "Nothing gained and nothing lost.", "The learner has not played yet.");
   if (!lift && hasStartedOver(standing)) return line("open", "Not known yet.", "The learner has not played since it started over.");
   if (!lift) return line("open", "Not known.", "This policy has no interval for what it earns more than today's choice.");
   const now = `Now: ${sentence(standing)} ${sure(lift.confidence)}.`, answer = answerOf((proof ?? standing).lift);
-  if (answer === "open") return line("open", isOneOf(guard) ? `Not proved yet that ${lift.metric} is ${lift.kind === "ceiling" ? "lower" : "higher"}.` : "Not known yet.", now);
+  if (answer === "open") return line("open", isOneOf(guard) ? `Not proved yet that ${lift.metric} is ${lift.kind === "ceiling" ? "lower" : "higher"}.` : "Not known yet.", now, narrower(guard, declared));
   if (!proof) return line(answer, `${ANSWERS[answer]}.`, now); // a server that shares its floor keeps none
-  const of = answer === "yes" && isOneOf(guard) ? `${lift.kind === "ceiling" ? "less" : "more"} ${lift.metric} ` : "";
+  const of = answer === "yes" && isOneOf(guard) ? `${lift.kind === "ceiling" ? "less" : "more"} ${lift.metric}, ` : "";
   const stands = answerOf(lift) === answer ? inAll(standing) : " That alone would not prove it; what was proved stands.";
   return line(answer, `${ANSWERS[answer]}: ${of}proved at decision ${count(proof.round)}.`, `${now}${stands}`, `First proved: ${latest(proof.time)}.`);
+}
+
+// Where the learner plays nearly always, it is the holdout that limits what is known: the width goes as 1 / sqrt(h (1 - h)).
+function narrower(guard, { min_holdout: holdout }) {
+  const ratio = Math.sqrt((holdout * (1 - holdout)) / (ROOMY * (1 - ROOMY)));
+  if (!guard || !(holdout < ROOMY) || guard.share < 1 - ROOMY) return "";
+  return `A larger \`min_holdout\` (${ROOMY} in place of ${holdout}) would make this interval ${ratio < 0.6 ? "about half as wide" : "narrower"}.`;
 }
 
 // The interval is of a mean, so that of the sum is as many times as wide. A guard's is of its proposals, played or not.
@@ -66,15 +74,20 @@ const hasStartedOver = ({ restarts, floor, margin }) => restarts > 0 && floor !=
 function sentence(status) {
   const { lift, guard, reward_unit: unit } = status;
   if (!guard) return `on average the learner earns ${between(lift, unit)} per decision than today's choice.`;
-  if (!isOneOf(guard)) return `on average a proposal earns ${between(lift, unitOf(lift.metric, status))} than today's choice.`;
   const metrics = Object.entries(guard.metrics).sort(([one], [other]) => (other === lift.metric) - (one === lift.metric));
-  const each = metrics.map(([name, { lift_low: low, lift_high: high }]) => `${between({ low, high }, unitOf(name, status))} ${name}`);
-  return `on average a proposal has ${each.join(" and ")} than today's choice.`;
+  return `on average a proposal ${metrics.map(([name, metric]) => ofMetric(name, metric, unitOf(name, status), isOneOf(guard))).join(" and ")} than today's choice.`;
 }
 
-function between({ low, high }, unit) {
-  const size = largest({ low, high }), full = (value) => amount(Math.abs(value), unit, size);
-  const say = (value) => sum(Math.abs(value), unit, size), isNone = (value) => number(Math.abs(value), size) === "0";
+// What has no unit is told as a share of today's mean.
+function ofMetric(name, { kind, lift_low: low, lift_high: high, baseline_mean: today }, unit, isNamed) {
+  const range = unit || !(today > 0) ? between({ low, high }, unit) : between({ low: low / today, high: high / today }, "", share);
+  if (!isNamed) return `${kind === "ceiling" ? "costs" : "earns"} ${range}`;
+  return kind === "ceiling" && isMoney(unit) ? `costs ${range}` : `has ${range} ${name}`;
+}
+
+function between({ low, high }, unit, format = null) {
+  const size = largest({ low, high }), full = (value) => (format ?? ((value) => amount(value, unit, size)))(Math.abs(value));
+  const say = (value) => (format ?? ((value) => sum(value, unit, size)))(Math.abs(value)), isNone = (value) => number(Math.abs(value), size) === "0";
   if (low >= 0 || isNone(low)) return `${say(Math.max(low, 0))} to ${full(high)} more`;
   if (high <= 0 || isNone(high)) return `${say(Math.min(high, 0))} to ${full(low)} less`;
   return `${full(low)} less to ${full(high)} more`;

@@ -10,14 +10,14 @@ import { recall, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
 import { riskLine } from "./risk.js";
 import { SHARED_WORDS, isAway, showShards, withoutSums } from "./shards.js";
-import { $, $set, amount, clock, count, element, number, precisely, unitOf, when } from "./words.js";
+import { $, $set, clock, count, element, number, precisely, share, when } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
 const MOST_CHANGES = 12;
 const FEW_EXPERIMENTS = 8; // which need no finding
-const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Today's choice alone, estimated", share: "Share of the learner", allowed: "Proved safe up to" };
-const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
+const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "At least this, proved", baseline: "Today's choice alone, estimated", share: "Share of the learner", allowed: "Proved safe up to" };
+const STATES = { live: "live", asking: "live (polling)", lost: "connection lost, trying again", connecting: "connecting" };
 
 const page = { access: null, experiments: [], damaged: [], chosen: null, status: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
 // `at`: the event of the point that is looked back at, null for now; `peek`: the place of the one under the pointer
@@ -28,9 +28,12 @@ async function enter() {
     try {
       page.access = await ask("/v1/access");
       $("token-button").hidden = page.access.is_open;
+      const soon = Object.entries(page.access.expiring).map(([id, at]) => `${id} on ${new Date(1000 * at).toLocaleDateString("en", { dateStyle: "medium" })}`);
+      $("expiring").hidden = !soon.length;
+      $("expiring").textContent = `Tokens that expire soon: ${soon.join(", ")}.`;
       return;
     } catch (error) {
-      if (isNoToken(error)) await askForToken(token.get() ? "This token opens nothing here." : "");
+      if (isNoToken(error)) await askForToken(token.get() ? "This token is not valid here." : "");
       else await pause(GLANCE_MS, "lost");
     }
   }
@@ -195,7 +198,7 @@ const thinned = (points) => points.filter((_, i) => i >= points.length / 2 || i 
 function decisions() {
   const hovers = matchMedia("(hover: hover)").matches && $("decisions").matches(":hover");
   const isRead = hovers || $("decisions").contains(document.activeElement);
-  $set("held", isRead && !sight.isHeld ? "held while you read" : "");
+  $set("held", isRead && !sight.isHeld ? "paused while you read" : "");
   $set("hold", sight.isHeld ? "Resume" : "Pause list");
   if (!isRead && !sight.isHeld && sight.at == null) parts.addDecisions($("decisions"), page.decisions);
 }
@@ -224,9 +227,9 @@ function render() {
   const points = page.points.slice(0, place + 1);
   const standing = isShared() ? ofAll(standingNow(isBack, place), isBack) : standingNow(isBack, place);
   frame(status, standing, isBack);
-  const lift = liftLine(standing);
+  const lift = liftLine(standing, page.declared);
   showAnswer($("answer"), lift);
-  showAnswer($("risk"), riskLine(standing, page.declared));
+  showAnswer($("risk"), riskLine(standing, page.declared, points[0]));
   showAnswer($("next"), nextLine(standing, lift.answer));
   $set("verdict", parts.verdict(standing, page.declared));
   $("tiles").replaceChildren(...parts.tiles(standing, points));
@@ -311,7 +314,7 @@ function picture() {
   const point = slide(at);
   if (!point) return;
   const size = Math.max(...SERIES.map((name) => Math.abs(read(point, name, view) ?? 0)));
-  const words = { ...WORDS, floor: page.declared?.alpha == null ? "Floor" : `Floor: ${precisely(1 - page.declared.alpha)} of today's choice` };
+  const words = { ...WORDS, floor: page.declared?.alpha == null ? "Promised" : `Promised: ${precisely(1 - page.declared.alpha)} of today's choice` };
   $("legend").replaceChildren(...SERIES.map((name) => legend(name, number(read(point, name, view), size), words[name])));
 }
 
@@ -328,8 +331,8 @@ function guardPicture() {
   const point = slide(at);
   if (!point) return;
   const { guard } = point;
-  const banks = Object.entries(guard.metrics).map(([name, { bank }]) => bankLegend(name, bank, name === guard.binds && guards.isLimited(guard)));
-  $("legend").replaceChildren(...SHARES.map((name) => legend(name, guards.share(Math.min(guard[name], 1)))), ...banks);
+  const banks = Object.keys(guard.metrics).map((name) => bankLegend(name, point, name === guard.binds && guards.isLimited(guard)));
+  $("legend").replaceChildren(...SHARES.map((name) => legend(name, share(Math.min(guard[name], 1)))), ...banks);
 }
 
 const placeShown = () => Math.min(sight.peek ?? (sight.at == null ? Infinity : placeOf(sight.at)), page.points.length - 1);
@@ -343,8 +346,8 @@ function slide(at) {
   return point;
 }
 
-const bankLegend = (name, bank, binds) =>
-  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, amount(bank, unitOf(name, page.status), Math.max(bank, page.status.guard.metrics[name].baseline_mean ?? 1))));
+const bankLegend = (name, point, binds) =>
+  element("div", { class: "bank-legend" }, element("dt", {}, `${name} left to spend`, binds ? element("span", { class: "binds" }, "limits the share") : null), element("dd", {}, guards.left(name, point)));
 
 const legend = (name, text, word = WORDS[name]) =>
   element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), word), element("dd", {}, text));

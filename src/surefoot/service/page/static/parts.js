@@ -56,7 +56,7 @@ export function tiles(status, points) {
   if (status.guard) return guards.tiles(status, recentShare, points[0], tile);
   return [
     liftTile(status, tile),
-    status.shared ? leaseTile(status, tile) : tile("Guaranteed above the floor", marginOf(status), marginNote(status), "is-margin"),
+    status.shared ? leaseTile(status, tile) : tile("Proved above the floor", marginOf(status), marginNote(status), "is-margin"),
     tile("With the learner", percent(recentShare), `lately; ${percent(status.learner_share)} since the start`),
     tile("Rewards pending", count(status.pending), pendingNote(status), "", status.held_up_by),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's${status.shared ? ", on this server" : ""}`),
@@ -100,7 +100,7 @@ const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was sta
 
 export function alarm({ level, text, runbook }) {
   const word = level === "alarm" ? "Alarm" : "Note";
-  const whatToDo = runbook ? element("span", { class: "runbook" }, "What to do: ", element("b", {}, runbook), " in the runbook, docs/operations.md") : null;
+  const whatToDo = runbook ? element("span", { class: "runbook" }, "What to do: ", element("b", {}, runbook), " in the runbook") : null;
   return element("p", { class: `alarm ${level}` }, element("strong", {}, `${word}: `), text, " ", whatToDo);
 }
 
@@ -143,7 +143,7 @@ function certificate(rows) {
 }
 
 export function beliefsNote({ kind, confidence, observations }) {
-  if (kind === "none") return "What was believed then is not kept.";
+  if (kind === "none") return "Earlier estimates are not stored.";
   const what = kind === "arm" ? "The mean reward of each arm" : "The weight of each feature";
   const sure = confidence == null ? "" : ` All intervals hold at once, in every round, with ${precisely(confidence)} certainty.`;
   return `${what}, from ${count(observations)} ${observations === 1 ? "reward" : "rewards"}.${sure}`;
@@ -177,7 +177,7 @@ function mark(kind, from, to, across) {
 }
 
 export function change({ event, time, text, by, reason }) {
-  const who = element("span", { class: "change-who" }, `${by || "nobody named"} · ${when(time)} · event ${count(event)}`);
+  const who = element("span", { class: "change-who" }, `${by || "unattributed"} · ${when(time)} · event ${count(event)}`);
   return element("li", {}, element("span", {}, text), reason ? element("q", {}, reason) : null, who);
 }
 

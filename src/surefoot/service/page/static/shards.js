@@ -52,7 +52,7 @@ function lose(name, { name: shard, is_away: isAway }, mayChange) {
 function row({ name, lease, rounds, through, is_away: isAway, lost, lost_by: by }, amount, button) {
   const state = isAway ? element("span", { class: "quiet" }, lost == null ? " away: it has left" : " away: nobody waits for it") : null;
   const text = `may lose ${amount} under lease ${count(lease)}; ${count(rounds)} decisions handed in, until ${latest(through)}`;
-  const why = lost == null ? null : element("dd", { class: "quiet" }, element("q", {}, lost), ` ${by || "nobody named"}`);
+  const why = lost == null ? null : element("dd", { class: "quiet" }, element("q", {}, lost), ` ${by || "unattributed"}`);
   return element("div", { class: "shard" }, element("dt", {}, name, state), element("dd", {}, text), why, button ? element("dd", {}, button) : null);
 }
 

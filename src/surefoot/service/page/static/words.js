@@ -13,7 +13,7 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const share = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
+const rough = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 2 });
 
 // As many decimals as matter beside numbers of this size: 0.00005 of 400 is 0.
@@ -29,8 +29,8 @@ export function number(value, size = value, { isFixed = false } = {}) {
 // A number in the unit that was declared: a word, or a currency by its code.
 export const isMoney = (unit) => /^[A-Z]{3}$/.test(unit ?? "");
 
-// Where metrics have names, the currency is that of the cost.
-export const unitOf = (name, { guard, reward_unit: unit }) => (name === "cost" || Object.keys(guard.metrics).length === 1 ? unit : "");
+// Where metrics have names, each may have a unit.
+export const unitOf = (name, { reward_unit: unit }) => (typeof unit === "object" ? unit[name] : unit) ?? "";
 
 export function amount(value, unit = "", size = value) {
   if (!isMoney(unit)) return unit ? `${number(value, size)} ${unit}` : number(value, size);
@@ -46,8 +46,9 @@ export const $set = (id, text) => {
 };
 
 export const count = (value) => whole.format(value);
-export const percent = (value) => (value == null ? "–" : share.format(value));
+export const percent = (value) => (value == null ? "–" : rough.format(value));
 export const exactly = (value) => fine.format(value);
+export const share = (value) => (value < 0.1 ? exactly(Math.round(value * 1000) / 1000) : percent(value));
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hourCycle: "h23" }); // hour12: false may say 24:00
 
 // With as many digits as tell it from 1: nothing is 100% certain.

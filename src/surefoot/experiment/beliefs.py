@@ -7,7 +7,6 @@ import numpy as np
 
 from surefoot.policies.arm_policy import SEEN, ArmPolicy, mean_of
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.policies.policy import Policy
 
 
 class Belief(msgspec.Struct, frozen=True):
@@ -36,13 +35,6 @@ class Beliefs(msgspec.Struct, frozen=True):
 NO_BELIEFS = Beliefs("none", None, 0, [])
 
 
-def beliefs_of(policy: Policy) -> Beliefs:
-    """What a policy believes."""
-    if isinstance(policy, LinearPolicy):
-        return _coordinates(policy)
-    return _arms(policy) if isinstance(policy, ArmPolicy) else NO_BELIEFS
-
-
 def with_names(believed: Beliefs, names: Sequence[str] | None) -> Beliefs:
     """The same by the names of features or arms. Names are added when somebody reads: they may have been erased."""
     if names is None or len(names) != len(believed.beliefs):
@@ -51,7 +43,8 @@ def with_names(believed: Beliefs, names: Sequence[str] | None) -> Beliefs:
     return msgspec.structs.replace(believed, beliefs=named)
 
 
-def _coordinates(policy: LinearPolicy) -> Beliefs:
+def coordinates(policy: LinearPolicy) -> Beliefs:
+    """Of each coordinate of theta, by the confidence set."""
     region, bound, beliefs = policy.confidence_set, float(policy.settings["theta_bound"]), []
     ridge = policy.ridge  # a copy: taken once
     for index, axis in enumerate(np.eye(policy.dim)):
@@ -60,7 +53,8 @@ def _coordinates(policy: LinearPolicy) -> Beliefs:
     return Beliefs("coordinate", 1 - float(policy.settings["delta"]), ridge.count, beliefs)
 
 
-def _arms(policy: ArmPolicy) -> Beliefs:
+def arm_means(policy: ArmPolicy) -> Beliefs:
+    """Of each arm, by its mean."""
     arms = policy.state()["arms"]
     means = [float(mean_of(arms, i)) if arms[SEEN, i] else None for i in range(arms.shape[1])]
     beliefs = [Belief(index, mean, None, None) for index, mean in enumerate(means)]

@@ -14,7 +14,7 @@ from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 
 
-class Shards:
+class SharedExperiments:
     """Where shards meet, if this server is one of them."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
