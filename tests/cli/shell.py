@@ -19,8 +19,8 @@ class Done(NamedTuple):
     err: str
 
 
-def shell(*args: object, folder: Path) -> Done:
-    """Run a command in a folder."""
+def shell(*args: object, folder: Path = Path()) -> Done:
+    """Run a command in a folder; here by default."""
     out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patched,

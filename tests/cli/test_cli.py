@@ -112,8 +112,8 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
     assert shown.output.index("SafeLUCB, recommended") < shown.output.index("CLUCB, the paper's")
     assert shown.output.count("the theorem's bound on them") == 1
     picture = tmp_path / "plan.png"
-    given = CliRunner().invoke(app, [*args, "--json", "--plot", str(picture)], catch_exceptions=False)
-    answers = json.loads(given.output)["answers"]
+    planned = CliRunner().invoke(app, [*args, "--json", "--plot", str(picture)], catch_exceptions=False)
+    answers = json.loads(planned.output)["answers"]
     assert [(answer["policy"], answer["alpha"]) for answer in answers] == [
         ("SafeLUCB", 0.1), ("SafeLUCB", 0.5), ("CLUCB", 0.1), ("CLUCB", 0.5)
     ]  # fmt: skip
@@ -228,14 +228,14 @@ def test_the_mode_changes_and_the_journal_keeps_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "completion"),
     [("surefoot exp", "experiment"), ("surefoot experiment mo", "mode"), ("surefoot plan --reward-", "--reward-range")],
 )
-def test_a_shell_completes_commands_and_options(words: str, found: str) -> None:
-    asked = {"_SUREFOOT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+def test_a_shell_completes_commands_and_options(words: str, completion: str) -> None:
+    environment = {"_SUREFOOT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     command = [sys.executable, "-c", "import sys; sys.argv[0] = 'surefoot'; from surefoot.cli import main; main()"]
-    done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == [found]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [completion]
 
 
 def test_ctrl_c_does_not_wait_for_chunks_that_were_begun(tmp_path: Path) -> None:

@@ -108,9 +108,9 @@ class Day:
 
     def decide(self, name: str) -> None:
         request = self.request()
-        made = self.say("decide", lambda: self.place.decide(request, name))
-        if isinstance(made, dict):
-            self.waiting.append((made["id"], made["source"]))
+        answer = self.say("decide", lambda: self.place.decide(request, name))
+        if isinstance(answer, dict):
+            self.waiting.append((answer["id"], answer["source"]))
             if self.rng.random() < 0.1:
                 self.say("again", lambda: self.place.decide(request, name))
 
@@ -128,11 +128,11 @@ class Day:
 
     def say(self, verb: str, call: Callable[[], Any]) -> Any:
         try:
-            found = call()
+            result = call()
         except SurefootError as error:
-            found = type(error).__name__
-        self.story.append([verb, found])
-        return found
+            result = type(error).__name__
+        self.story.append([verb, result])
+        return result
 
 
 class HardDay(Day):

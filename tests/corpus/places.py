@@ -69,19 +69,19 @@ def shared(policy: str, settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "constraint": {"name": "reserve", "granted": 20.0}} if policy == "SafeLUCB" else settings
 
 
-def answer_of(made: Any) -> dict[str, Any]:
-    told = {"id": made.decision_id, "round": made.round, "source": made.source, "action": made.action}
-    return {**told, "share": getattr(made, "share", None)}
+def answer_of(answer: Any) -> dict[str, Any]:
+    entry = {"id": answer.decision_id, "round": answer.round, "source": answer.source, "action": answer.action}
+    return {**entry, "share": getattr(answer, "share", None)}
 
 
 def status_of(status: Any) -> dict[str, Any]:
-    told = {name: getattr(status, name) for name in STATUS}
+    entry = {name: getattr(status, name) for name in STATUS}
     if status.guard is not None:
         metrics = status.guard.metrics.items()
-        told |= {"share": status.guard.share, "allowed": status.guard.allowed}
-        told |= {"banks": {name: one.bank for name, one in metrics}}
-        told |= {"lifts": {name: [one.lift_low, one.lift_high] for name, one in metrics}}
-    return told
+        entry |= {"share": status.guard.share, "allowed": status.guard.allowed}
+        entry |= {"banks": {name: one.bank for name, one in metrics}}
+        entry |= {"lifts": {name: [one.lift_low, one.lift_high] for name, one in metrics}}
+    return entry
 
 
 def alarm_of(status: Any) -> list[Any]:
@@ -109,8 +109,8 @@ class Process:
     def __init__(self, folder: Path, policy: str, settings: dict[str, Any], **options: Any) -> None:
         self.clock, self.path, self.is_guard = Clock(), folder / "shop.db", policy == "Guard"
         self.journal = open_journal(self.path)
-        made, told = make_policy(policy, settings), {"mode": "guarded", "clock": self.clock, **options}
-        self.shop = Experiment.create(self.journal, NAME, made, snapshot_every=40, **told)
+        new, options = make_policy(policy, settings), {"mode": "guarded", "clock": self.clock, **options}
+        self.shop = Experiment.create(self.journal, NAME, new, snapshot_every=40, **options)
 
     def tick(self) -> None:
         self.clock.now += 1.0
@@ -119,10 +119,10 @@ class Process:
         self.clock.now += seconds
 
     def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
-        asked = dict(request)
-        if "rows" in asked:
-            asked["features"] = asked.pop("rows")
-        return answer_of(self.shop.decide(**asked, decision_id=decision_id))
+        arguments = dict(request)
+        if "rows" in arguments:
+            arguments["features"] = arguments.pop("rows")
+        return answer_of(self.shop.decide(**arguments, decision_id=decision_id))
 
     def reward(self, decision_id: str, value: Any) -> Any:
         return self.shop.reward(decision_id, value).refused
@@ -193,9 +193,9 @@ class Shard(Process):
 
     def join(self) -> None:
         self.journals = {name: open_journal(self.folder / f"{name}.db") for name in ("own", "other")}
-        told: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False, "clock": self.clock}
+        options: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False, "clock": self.clock}
         self.shop, self.other = (
-            Experiment.join(self.hub, NAME, journal, shard=name, **told) for name, journal in self.journals.items()
+            Experiment.join(self.hub, NAME, journal, shard=name, **options) for name, journal in self.journals.items()
         )
 
     def close(self) -> None:
@@ -221,8 +221,8 @@ class Shard(Process):
         assert self.shop.leases is not None
         coordinator = self.shop.leases.hub.look(lambda state, _: state.coordinator)
         pot = coordinator.pot.totals() if self.is_guard else coordinator.pot.proved
-        told = {"status": status_of(self.shop.status()), "pot": pot, "audit": verdict}
-        return {**told, "decisions": rows_of(self.journals["own"], NAME, self.is_guard)}
+        day = {"status": status_of(self.shop.status()), "pot": pot, "audit": verdict}
+        return {**day, "decisions": rows_of(self.journals["own"], NAME, self.is_guard)}
 
 
 class Requests:
@@ -322,16 +322,16 @@ class Served:
 
     def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
         if self.is_guard:
-            made = self.client.decide(NAME, **request, decision_id=decision_id)
+            answer = self.client.decide(NAME, **request, decision_id=decision_id)
         elif "rows" in request:
             named = dict(zip(self.names, request["rows"], strict=True))
-            made = self.client.decide(NAME, named, baseline=self.names[0], decision_id=decision_id)
+            answer = self.client.decide(NAME, named, baseline=self.names[0], decision_id=decision_id)
         else:
             offered = [{"id": name} for name in self.names]
             body = {"actions": offered, "baseline": self.names[request["baseline"]], "decision_id": decision_id}
-            told = self.post(f"/v1/experiments/{NAME}/decisions", body)
-            return {**{key: told[key] for key in ("round", "source", "action")}, "id": decision_id, "share": None}
-        return answer_of(made)
+            response = self.post(f"/v1/experiments/{NAME}/decisions", body)
+            return {**{key: response[key] for key in ("round", "source", "action")}, "id": decision_id, "share": None}
+        return answer_of(answer)
 
     def reward(self, decision_id: str, value: Any) -> Any:
         return self.client.reward(NAME, decision_id, value).refused
@@ -363,8 +363,8 @@ class Served:
         self.stack.close()
         with open_journal(self.folder / "shop.db") as journal:
             status = status_of(Experiment.open(journal, NAME).status())
-            told = {"status": status, "audit": verdict_of(audit(journal, NAME))}
-            return {**told, "decisions": rows_of(journal, NAME, self.is_guard)}
+            day = {"status": status, "audit": verdict_of(audit(journal, NAME))}
+            return {**day, "decisions": rows_of(journal, NAME, self.is_guard)}
 
 
 class AtEdge(Process):
@@ -375,8 +375,8 @@ class AtEdge(Process):
         new_keys(folder)
         options = {**options_of(folder), "lease_seconds": 1e6, "window_seconds": 1e6}
         self.address = self.stack.enter_context(running(Settings(**options)))
-        told = shared(policy, settings)
-        body = {"name": NAME, "policy": policy, "settings": told, "mode": "guarded", "ledger": "sharded", **extra}
+        declared = shared(policy, settings)
+        body = {"name": NAME, "policy": policy, "settings": declared, "mode": "guarded", "ledger": "sharded", **extra}
         answer = httpx.post(self.address + "/v1/experiments", json=body, trust_env=False, timeout=60)
         if answer.status_code != 201:
             self.stack.close()
@@ -386,8 +386,8 @@ class AtEdge(Process):
     def start(self) -> None:
         self.journal = open_journal(f"file:{self.folder}/till.log", sync=False)
         self.hub = RemoteHub(self.address, key=self.folder / "head.pub")
-        told: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False}
-        self.shop = Experiment.join(self.hub, NAME, self.journal, shard="till", **told)
+        options: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False}
+        self.shop = Experiment.join(self.hub, NAME, self.journal, shard="till", **options)
         assert self.shop.leases is not None
         self.shop.leases.look_after = lambda: None  # type: ignore[method-assign]  # leases last until they are renewed
 

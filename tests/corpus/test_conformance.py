@@ -63,8 +63,8 @@ class Cell:
         return self.place.shop
 
     def request(self) -> dict[str, Any]:
-        asked = self.day.request()
-        return {"features" if name == "rows" else name: value for name, value in asked.items()}
+        request = self.day.request()
+        return {"features" if name == "rows" else name: value for name, value in request.items()}
 
     def decide(self) -> Any:
         return self.shop.decide(**self.request())

@@ -3,8 +3,7 @@
 import csv
 import json
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 
 from surefoot.audit import audit
 from surefoot.audit.report import as_markdown, promise
-from surefoot.cli import main
 from surefoot.cli.commands import app
 from surefoot.cli.experiment import experiment
 from surefoot.errors import ConfigError
@@ -23,6 +21,7 @@ from surefoot.experiment.export import row_rounds
 from surefoot.journal import open_journal
 from surefoot.journal.signatures import PublicKey, SigningKey, head_message
 from surefoot.reports.audit_page import as_html
+from tests.cli.shell import shell
 from tests.experiment.honest import CONSTRAINTS, played, safe
 from tests.experiment.tampering import load, save
 from tests.sharing.edges import new_keys
@@ -43,19 +42,6 @@ def run(*args: object) -> Any:
     return CliRunner().invoke(app, [str(arg) for arg in args], catch_exceptions=False)
 
 
-@pytest.fixture
-def surefoot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """The program as it is called: its exit code, and what it says of a mistake."""
-
-    def call(*args: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["surefoot", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().err
-
-    return call
-
-
 def test_an_honest_journal_is_clean_and_says_what_was_promised(journal: Path) -> None:
     done = run("audit", journal)
     assert done.exit_code == 0
@@ -71,16 +57,16 @@ def test_an_honest_journal_is_clean_and_says_what_was_promised(journal: Path) ->
 
 def test_json_and_reports_say_the_same(journal: Path, tmp_path: Path) -> None:
     done = run("audit", journal, "--experiment", "shop", "--json", "--report", tmp_path / "r.html")
-    (told,) = json.loads(done.stdout)
-    assert told["is_clean"]
-    assert told["decisions"] == 80
-    assert told["closest"]["margin"] > 0
+    (verdict,) = json.loads(done.stdout)
+    assert verdict["is_clean"]
+    assert verdict["decisions"] == 80
+    assert verdict["closest"]["margin"] > 0
     page = (tmp_path / "r.html").read_text("utf-8")
-    assert told["head"]["hash"] in page
+    assert verdict["head"]["hash"] in page
     assert "What an audit cannot show" in page
     run("audit", journal, "--report", tmp_path / "r.md")
     assert (tmp_path / "r.md").read_text("utf-8").startswith("# Audit of experiment 'shop'")
-    assert run("audit", journal, "--expect", told["head"]["hash"]).exit_code == 0
+    assert run("audit", journal, "--expect", verdict["head"]["hash"]).exit_code == 0
     assert run("audit", journal, "--expect", "0" * 64).exit_code == 1
 
 
@@ -125,23 +111,22 @@ def test_mistakes_end_with_a_sentence_and_exit_code_2(
     args: tuple[str, ...],
     message: str,
     journal: Path,
-    surefoot: Callable[..., tuple[int, str]],
     tmp_path: Path,
 ) -> None:
-    code, said = surefoot(*(arg.format(journal=journal, new=tmp_path / "new.db") for arg in args))
+    code, _, said = shell(*(arg.format(journal=journal, new=tmp_path / "new.db") for arg in args))
     assert code == 2
     assert message in said
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_is_no_journal_cannot_be_read(tmp_path: Path, surefoot: Callable[..., tuple[int, str]]) -> None:
+def test_a_file_that_is_no_journal_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("not a database, " * 100)
-    code, said = surefoot("audit", tmp_path / "text.db")
+    code, _, said = shell("audit", tmp_path / "text.db")
     assert code == 2
     assert said.startswith("surefoot: ")
 
 
-def test_create_makes_an_experiment_that_runs(tmp_path: Path, surefoot: Callable[..., tuple[int, str]]) -> None:
+def test_create_makes_an_experiment_that_runs(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     (tmp_path / "policy.toml").write_text('radius = "logdet"\nreward_range = [0, 1]\n')
     sets = [part for pair in SETTINGS for part in ("--set", pair)]
@@ -149,13 +134,13 @@ def test_create_makes_an_experiment_that_runs(tmp_path: Path, surefoot: Callable
     done = run("experiment", "create", path, "first", *sets, *args)
     assert done.exit_code == 0
     with open_journal(path) as opened:
-        made = Experiment.open(opened, "first")
-        assert made.settings.settings["radius"] == "logdet"
-        assert made.settings.reward_bounds == (0.0, 1.0)
-        answer = made.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
-        assert made.reward(answer.decision_id, 2.0).is_accepted
-        assert made.status().is_refuted
-    code, said = surefoot("experiment", "create", path, "first", *sets)
+        first = Experiment.open(opened, "first")
+        assert first.settings.settings["radius"] == "logdet"
+        assert first.settings.reward_bounds == (0.0, 1.0)
+        answer = first.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
+        assert first.reward(answer.decision_id, 2.0).is_accepted
+        assert first.status().is_refuted
+    code, _, said = shell("experiment", "create", path, "first", *sets)
     assert code == 2
     assert "exists already" in said
     assert run("audit", path).exit_code == 0
@@ -259,10 +244,10 @@ def test_a_forged_journal_with_an_unsigned_head_of_its_own_is_found(journal: Pat
         new_keys(tmp_path, name)
     with open_journal(journal, read_only=True) as opened:
         head = opened.view("shop").head
-    kept, told = tmp_path / "heads.jsonl", {"experiment": "shop", "number": head.number, "hash": head.hash}
+    kept, receipt = tmp_path / "heads.jsonl", {"experiment": "shop", "number": head.number, "hash": head.hash}
 
     def audited(*keys: str, **head_of: Any) -> Any:
-        kept.write_text(json.dumps({**told, **head_of}) + "\n")
+        kept.write_text(json.dumps({**receipt, **head_of}) + "\n")
         return run("audit", journal, "--expect", kept, *(part for key in keys for part in ("--key", tmp_path / key)))
 
     unsigned = audited("head.pub")
@@ -284,8 +269,8 @@ def said(result: Any) -> str:
 def test_the_name_of_a_key_is_what_openssl_says(tmp_path: Path) -> None:
     new_keys(tmp_path)
     words = f"openssl pkey -pubin -in {tmp_path}/head.pub -outform DER | sha256sum | cut -c1-16"
-    found = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True).stdout.strip()
-    assert SigningKey(tmp_path / "head.key").name == PublicKey(tmp_path / "head.pub").name == found
+    fingerprint = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True).stdout.strip()
+    assert SigningKey(tmp_path / "head.key").name == PublicKey(tmp_path / "head.pub").name == fingerprint
 
 
 def test_a_private_key_that_anybody_may_read_is_refused(tmp_path: Path) -> None:
@@ -295,10 +280,8 @@ def test_a_private_key_that_anybody_may_read_is_refused(tmp_path: Path) -> None:
         SigningKey(tmp_path / "head.key")
 
 
-def test_a_key_without_heads_checks_nothing_and_says_so(
-    journal: Path, tmp_path: Path, surefoot: Callable[..., tuple[int, str]]
-) -> None:
+def test_a_key_without_heads_checks_nothing_and_says_so(journal: Path, tmp_path: Path) -> None:
     new_keys(tmp_path)
-    code, said = surefoot("audit", journal, "--key", tmp_path / "head.pub")
+    code, _, said = shell("audit", journal, "--key", tmp_path / "head.pub")
     assert code == 2
     assert "name a file by `--expect`" in " ".join(said.split())

@@ -145,12 +145,12 @@ def test_a_forged_correction_is_found(tamper: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("window", [None, 100.0])
 def test_a_retry_of_the_first_reward_after_a_correction_is_a_repeat(window: float | None) -> None:
     with open_journal("memory:") as journal:
-        made = shop(journal, Clock(), window)
+        experiment = shop(journal, Clock(), window)
         for name in ("before", "after"):  # without a window, the reward of the second waits for the first
-            made.decide(ROWS, baseline=0, decision_id=name)
-        receipt = made.reward("after", 0.9)
-        assert made.correct("after", 0.2, **TOLD)
-        again, corrected, other = (made.reward("after", value) for value in (0.9, 0.2, 0.3))
+            experiment.decide(ROWS, baseline=0, decision_id=name)
+        receipt = experiment.reward("after", 0.9)
+        assert experiment.correct("after", 0.2, **TOLD)
+        again, corrected, other = (experiment.reward("after", value) for value in (0.9, 0.2, 0.3))
         assert (again.refused, again.is_repeat, again.head) == (None, True, receipt.head)
         assert (corrected.refused, corrected.is_repeat) == (None, True)
         assert other.refused == "conflict"

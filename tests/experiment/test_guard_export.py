@@ -39,9 +39,9 @@ def least(runs: int, level: float = LEVEL) -> int:
 def clicks(window: str, seed: int, rounds: int = 1_200) -> tuple[Journal, Experiment]:
     """Only clicks are reported: 0.10 of the proposal's rounds, 0.05 of the baseline's."""
     rng, journal, clock = np.random.default_rng([8, seed]), open_journal("memory:"), Clock()
-    told, made = WINDOWS[window].get("guard", {}), WINDOWS[window].get("experiment", {})
-    guard = Guard(alpha=0.3, delta=0.05, ramp="free", seed=seed, **told)
-    shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock, **made)
+    settings, options = WINDOWS[window].get("guard", {}), WINDOWS[window].get("experiment", {})
+    guard = Guard(alpha=0.3, delta=0.05, ramp="free", seed=seed, **settings)
+    shop = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock, **options)
     for number in range(rounds):
         unit = f"u{number}" if window == "units" else None
         answer = shop.decide(baseline="old", proposal="new", unit=unit)
@@ -59,8 +59,8 @@ def estimates(path: Path, reward: str = "reward_reward") -> Any:
     else:
         table = pl.read_csv(path).filter(pl.col(reward).is_not_null())
         log = read_log(table, columns=Columns("source", reward, "probability", ()), baseline="baseline")
-    (found,) = replay(log, [Spec("LUCB")], declared=declared, evaluator="importance")
-    return found.estimates["snips"]
+    (outcome,) = replay(log, [Spec("LUCB")], declared=declared, evaluator="importance")
+    return outcome.estimates["snips"]
 
 
 def of_baseline(journal: Journal, folder: Path, *, both: bool) -> Any:
@@ -78,8 +78,8 @@ def test_where_only_clicks_are_reported_log_and_status_have_the_rates(window: st
     runs, hits, learner, baseline = 20, 0, list[float](), list[float]()
     for seed in range(runs):
         journal, shop = clicks(window, seed)
-        found = of_baseline(journal, tmp_path, both=seed < 2)
-        hits += found.low <= 0.05 <= found.high
+        estimate = of_baseline(journal, tmp_path, both=seed < 2)
+        hits += estimate.low <= 0.05 <= estimate.high
         status = shop.status().guard
         assert status is not None
         reward = status.metrics["reward"]
@@ -149,8 +149,8 @@ def test_of_several_floors_one_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"room for one reward.*clicks, revenue.*--metric"):
         export(journal, "shop", out)
     assert not out.exists()
-    told = ["experiment", "export", str(tmp_path / "shop.journal"), "shop", str(out), "--metric", "revenue"]
-    done = CliRunner().invoke(app, told)
+    command = ["experiment", "export", str(tmp_path / "shop.journal"), "shop", str(out), "--metric", "revenue"]
+    done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert json.loads(out.read_text())["o"][0]["v"] == 0.75
 
@@ -173,8 +173,8 @@ def test_the_visits_of_a_unit_are_one_row(tmp_path: Path) -> None:
     runs, hits = 40, 0
     for seed in range(runs):
         journal, shop = visits(seed)
-        found = of_baseline(journal, tmp_path, both=seed < 2)
-        hits += found.low <= 0.4 <= found.high
+        estimate = of_baseline(journal, tmp_path, both=seed < 2)
+        hits += estimate.low <= 0.4 <= estimate.high
     assert hits >= least(runs)
     journal, shop = visits(0)
     assert export(journal, "shop", tmp_path / "shop.parquet") == 120

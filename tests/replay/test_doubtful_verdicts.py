@@ -81,7 +81,7 @@ def run(*words: str) -> str:
 
 
 def test_phones_that_click_more_and_see_it_more_are_found_on_the_command_line(tmp_path: Path) -> None:
-    for seed in range(11):
+    for seed in range(3):
         path, args = (
             phones(tmp_path / "log.csv", seed),
             ["--baseline", "old", "--uniform", "--reward-bounds", "0,1"],

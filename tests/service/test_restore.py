@@ -3,9 +3,7 @@
 import os
 import shutil
 import subprocess
-import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import pytest
 
 from surefoot.audit import ExpectedHead, audit, audit_journal
 from surefoot.audit.chain import read_expected
-from surefoot.cli import main
 from surefoot.client import Client
 from surefoot.errors import ConfigError, JournalConflictError
 from surefoot.experiment import Experiment
@@ -27,31 +24,15 @@ from surefoot.journal.events import JOURNAL
 from surefoot.service.preflight import check_heads
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
+from tests.cli.shell import shell
 from tests.experiment.honest import played, safe
 from tests.journal.servers import PostgresServer, new_database
 from tests.service.servers import POLICY, Apart, running
 
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
-Command = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def surefoot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The program as it is called: its exit code, what it prints, and what it says of a mistake."""
-
-    def call(*args: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["surefoot", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
-
-
-def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(
-    database: str, tmp_path: Path, surefoot: Command
-) -> None:
+def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(database: str, tmp_path: Path) -> None:
     copy, ended = tmp_path / "copy.journal", threading.Event()
     with running(Settings(database=database)) as address, Client(address, timeout=60) as client:
         client.create_experiment("shop", POLICY, mode="guarded")
@@ -63,7 +44,7 @@ def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(
 
         thread = threading.Thread(target=load)
         thread.start()
-        code, said, _ = surefoot("backup", database, copy)
+        code, said, _ = shell("backup", database, copy)
         ended.set()
         thread.join()
         after = client.decide("shop", ROWS).head
@@ -81,12 +62,12 @@ def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(
     assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy.journal"]
 
 
-def test_a_backup_never_writes_over_a_file(database: str, tmp_path: Path, surefoot: Command) -> None:
+def test_a_backup_never_writes_over_a_file(database: str, tmp_path: Path) -> None:
     open_journal(database).close()
     (tmp_path / "copy").write_text("precious")
-    assert surefoot("backup", database, tmp_path / "copy")[0] == 2
+    assert shell("backup", database, tmp_path / "copy")[0] == 2
     assert (tmp_path / "copy").read_text() == "precious"
-    code, _, error = surefoot("backup", "postgresql://nobody@127.0.0.1:1/none", tmp_path / "other")
+    code, _, error = shell("backup", "postgresql://nobody@127.0.0.1:1/none", tmp_path / "other")
     assert code == 2
     assert "pg_dump" in error
 
@@ -105,7 +86,7 @@ def old_copy(database: str, heads: Path) -> Path:
     return copy
 
 
-def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: Command) -> None:
+def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path) -> None:
     database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
     copy = old_copy(database, heads)
     with open_journal(database, read_only=True) as journal:
@@ -125,16 +106,16 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: 
     for file in tmp_path.glob("shop.journal*"):  # with what SQLite may have left beside it
         file.unlink()
 
-    told = ("--by", "ops", "--reason", "the disk died", "--from", copy, "--expect", heads)
-    code, _, error = surefoot("restore", database, *told)
+    options = ("--by", "ops", "--reason", "the disk died", "--from", copy, "--expect", heads)
+    code, _, error = shell("restore", database, *options)
     assert code == 2
     assert "had event" in error
     assert not Path(database).exists(), "a refusal changes nothing"
-    code, _, error = surefoot("restore", database, *told[:-2])
+    code, _, error = shell("restore", database, *options[:-2])
     assert code == 2
     assert "The last known heads must be given" in error
 
-    code, said, _ = surefoot("restore", database, *told, "--accept-loss")
+    code, said, _ = shell("restore", database, *options, "--accept-loss")
     assert code == 0
     assert "Lost: shop had event" in said
     with open_journal(database, read_only=True) as journal:
@@ -145,8 +126,8 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: 
         (noted,) = [event.value() for event in journal.read(JOURNAL) if event.kind == "restored"]
         assert (noted["by"], noted["reason"], set(noted["lost"])) == ("ops", "the disk died", {"shop", "blue", JOURNAL})
         whole = audit_journal(journal, expect=read_expected(heads))
-        found = audit(journal, "shop", expect=whole.expected["shop"])
-        assert "expected" in found.findings.counts, "what was acknowledged and lost stays a finding"
+        report = audit(journal, "shop", expect=whole.expected["shop"])
+        assert "expected" in report.findings.counts, "what was acknowledged and lost stays a finding"
         assert audit(journal, "shop").is_clean
     with Apart(tmp_path, database=database, heads=heads) as server, Client(server.address, timeout=60) as client:
         assert client.decide("shop", ROWS).source == "baseline"
@@ -157,9 +138,7 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_what_was_erased_after_the_backup_is_erased_again(
-    kind: str, tmp_path: Path, server: PostgresServer, surefoot: Command
-) -> None:
+def test_what_was_erased_after_the_backup_is_erased_again(kind: str, tmp_path: Path, server: PostgresServer) -> None:
     here = str(tmp_path / "shop.journal")
     database, backup = (here, tmp_path / "backup") if kind == "sqlite" else (new_database(server), tmp_path / "dump")
     heads, settings = tmp_path / "heads.jsonl", Settings(database=database, heads=str(tmp_path / "heads.jsonl"))
@@ -174,7 +153,7 @@ def test_what_was_erased_after_the_backup_is_erased_again(
         client.void("guard", "amy-0", action="something else", reason="it was sold out")
         erase(address, "shop", person="eve")
     if kind == "sqlite":
-        assert surefoot("backup", database, backup)[0] == 0
+        assert shell("backup", database, backup)[0] == 0
     else:
         backup.write_bytes(dump(server, database))
     with running(settings) as address:
@@ -196,8 +175,8 @@ def test_what_was_erased_after_the_backup_is_erased_again(
     else:
         place = []
         load(server, database, backup.read_bytes())
-    told = ("--by", "ops", "--reason", "the disk died", *place, "--expect", heads, "--accept-loss")
-    code, said, _ = surefoot("restore", database, *told)
+    options = ("--by", "ops", "--reason", "the disk died", *place, "--expect", heads, "--accept-loss")
+    code, said, _ = shell("restore", database, *options)
     assert code == 0
     assert "Erased again: 2 private texts of 'shop', as had been done after the copy was made." in said
     assert "Erased again: 3 private texts of 'guard'" in said, "the round, what was really played, and bob's"
@@ -214,10 +193,10 @@ def test_what_was_erased_after_the_backup_is_erased_again(
         newest = journal.latest("shop", "erased")
     assert newest is not None
     assert newest.hash.encode() in listed.read_bytes()
-    assert surefoot("restore", database, "--by", "ops", "--reason", "again", "--expect", heads)[0] == 0
+    assert shell("restore", database, "--by", "ops", "--reason", "again", "--expect", heads)[0] == 0
 
 
-def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path, surefoot: Command) -> None:
+def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path) -> None:
     database, heads, tokens = tmp_path / "shop.journal", tmp_path / "heads.jsonl", tmp_path / "tokens"
     before = os.umask(0)
     try:
@@ -231,12 +210,12 @@ def test_every_file_of_a_server_is_its_owners_alone(tmp_path: Path, surefoot: Co
             body = {"decision_ids": ["gone"], "reason": "asked by letter"}
             bearer = {"authorization": f"Bearer {token}"}
             httpx.post(f"{address}/v1/experiments/shop/erasures", json=body, headers=bearer, trust_env=False)
-            assert surefoot("backup", database, tmp_path / "backup")[0] == 0
+            assert shell("backup", database, tmp_path / "backup")[0] == 0
             for file in ("shop.csv", "shop.parquet", "shop.json", "guard.csv", "guard.json"):
-                assert surefoot("experiment", "export", database, Path(file).stem, tmp_path / file)[0] == 0
+                assert shell("experiment", "export", database, Path(file).stem, tmp_path / file)[0] == 0
             modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
         by = ("--by", "ops", "--reason", "the season is over")
-        assert surefoot("experiment", "archive", database, "shop", tmp_path / "archive", *by)[0] == 0
+        assert shell("experiment", "archive", database, "shop", tmp_path / "archive", *by)[0] == 0
         with open_journal(tmp_path / "edge.log") as journal:
             played(safe(), 5, journal=journal)
     finally:
@@ -271,42 +250,36 @@ def load(server: PostgresServer, database: str, content: bytes) -> None:
     subprocess.run(psql, input=content, check=True, capture_output=True)
 
 
-def test_a_restore_without_the_list_says_so_and_with_a_broken_one_changes_nothing(
-    tmp_path: Path, surefoot: Command
-) -> None:
+def test_a_restore_without_the_list_says_so_and_with_a_broken_one_changes_nothing(tmp_path: Path) -> None:
     database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
     old_copy(database, heads)
-    told = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
-    code, _, warning = surefoot("restore", tmp_path / "new.journal", *told)
+    options = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
+    code, _, warning = shell("restore", tmp_path / "new.journal", *options)
     assert (code, "No list of erasures stands beside these heads" in warning) == (0, True)
     heads.with_name("heads.jsonl.erased").write_text("nonsense\n")
-    code, _, error = surefoot("restore", tmp_path / "newer.journal", *told)
+    code, _, error = shell("restore", tmp_path / "newer.journal", *options)
     assert (code, "must be the list of erasures" in error) == (2, True)
     assert not (tmp_path / "newer.journal").exists()
 
 
-def test_a_copy_that_holds_every_known_head_is_restored_without_a_word_of_loss(
-    tmp_path: Path, surefoot: Command
-) -> None:
+def test_a_copy_that_holds_every_known_head_is_restored_without_a_word_of_loss(tmp_path: Path) -> None:
     database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
     old_copy(database, heads)
-    told = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
-    code, said, _ = surefoot("restore", tmp_path / "new.journal", *told)
+    options = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
+    code, said, _ = shell("restore", tmp_path / "new.journal", *options)
     assert code == 0
     assert "Lost" not in said
 
 
-def test_a_journal_moves_to_postgres_and_back_with_every_hash(
-    tmp_path: Path, server: PostgresServer, surefoot: Command
-) -> None:
+def test_a_journal_moves_to_postgres_and_back_with_every_hash(tmp_path: Path, server: PostgresServer) -> None:
     source, back, url = tmp_path / "shop.db", tmp_path / "back.db", new_database(server)
     with open_journal(source) as journal:
         played(safe(), 120, journal=journal)
         Experiment.open(journal, "shop").snapshot()
         heads = heads_of(journal)
         receipts = [event.head for event in journal.read("shop")][::7]
-    assert surefoot("move", source, url)[0] == 0
-    code, said, _ = surefoot("move", url, back)
+    assert shell("move", source, url)[0] == 0
+    code, said, _ = shell("move", url, back)
     assert code == 0
     assert heads["shop"].hash in said
     for address in (url, back):
@@ -337,12 +310,12 @@ def test_a_move_onto_another_chain_is_refused(tmp_path: Path) -> None:
         assert target.head("shop") == before
 
 
-def test_config_check_finds_an_older_copy(tmp_path: Path, surefoot: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_check_finds_an_older_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
     copy = old_copy(database, heads)
     for name, path in (("SUREFOOT_HEADS", heads), ("SUREFOOT_PORT", "0")):
         monkeypatch.setenv(name, str(path))
     monkeypatch.setenv("SUREFOOT_DATABASE", database)
-    assert surefoot("config", "check")[0] == 0
+    assert shell("config", "check")[0] == 0
     monkeypatch.setenv("SUREFOOT_DATABASE", str(copy))
-    assert surefoot("config", "check")[0] == 2
+    assert shell("config", "check")[0] == 2

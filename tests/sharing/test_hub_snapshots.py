@@ -140,8 +140,8 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
 
     hub.transact("shop", forge)
     assert at(fleet.join("b"), lambda it: it.members.find("b").amounts[0]) > 40.0
-    found = fleet.audit().hub.findings
-    assert any("is leased in all" in one.text for one in found)
+    forged = fleet.audit().hub.findings
+    assert any("is leased in all" in one.text for one in forged)
     fleet.close()
 
 
@@ -204,8 +204,8 @@ def test_a_coordinator_goes_on_from_its_state_whatever_waits() -> None:
     assert isinstance(again.pot, RowsPot)
     assert isinstance(coordinator.pot, RowsPot)
     assert again.pot.proof.value <= coordinator.pot.proof.value
-    given = alarmed.hand_in(42.0)
-    leases = [one.take(given, now=42.0)[0] for one in (again, coordinator)]
+    hand_in = alarmed.hand_in(42.0)
+    leases = [one.take(hand_in, now=42.0)[0] for one in (again, coordinator)]
     assert leases[0].amounts == leases[1].amounts == [0.0]
     assert coordinator.pot.spent > 0.0
     last = Coordinator.from_state(coordinator.state())
@@ -225,10 +225,10 @@ def test_a_shard_goes_on_from_its_state_to_the_bit() -> None:
         if number % 5:
             shard.observe(number, reward)
         if number % 7 == 0:
-            given = shard.hand_in(number + 0.25)
+            hand_in = shard.hand_in(number + 0.25)
             world.visit(shard, number + 0.5)
             shard.observe(shard.rounds, 0.5)
-            shard.renew(coordinator.take(given, now=number + 0.75))
+            shard.renew(coordinator.take(hand_in, now=number + 0.75))
             break
     again = copy.copy(shard)
     again.policy, again.since = Policy.from_state(shard.policy.state()), list(shard.since)
