@@ -241,7 +241,7 @@ def test_a_newcomer_runs_the_service_as_production_says(wheel: Path, tmp_path: P
         said = newcomer.run(newcomer.block("sh", 1))
         newcomer.report("the first decision of a service")
     assert '"decision_id":"r1"' in said
-    assert said.endswith('"is_repeat":false}')
+    assert '{"decision_id":"r1","value":0.9,' in said
     assert "models" in newcomer.run(newcomer.block("sh", 2))  # the audit of a promise that was broken would fail
 
 

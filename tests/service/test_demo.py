@@ -120,9 +120,13 @@ def test_the_bill_falls_above_its_floor(tmp_path: Path) -> None:
         tab.wait("document.getElementById('tiles').innerText.includes(\"of today's bill\")")
         tiles = tab.run("document.getElementById('tiles').innerText")
         saved = re.search(r"Saved so far\n\$([\d.]+)\n(\d+)% of today's bill", tiles)
-        kept = re.search(r"Of quality kept\n([\d.]+)%\nthe floor is 95%; proved to be ([\d.]+) above it", tiles)
+        kept = re.search(r"Of quality kept\n([\d.]+)%\nestimated; 95% is promised", tiles)
+        risk = tab.run("document.getElementById('risk').innerText")
+        lost = re.search(r"Quality: at most 5% may be lost\. (?:At worst ([\d.]+)% is lost so far|None of it)", risk)
         assert saved, tiles
         assert kept, tiles
+        assert lost, risk
+        assert float(lost[1] or 0.0) <= 5.0
         assert float(saved[1]) > 0.0
         assert float(kept[1]) > 90.0  # an estimate
         assert tab.complaints == []
