@@ -153,8 +153,9 @@ class Coins:
         """Look up the block of a round, commit to one where another will be needed, and reveal what is over."""
         self.look_again()
         blocks = _blocks(turn)
-        own = {one.commitment: secret for one in blocks if (secret := self._secrets.find(one.commitment)) is not None}
-        usable = [one for one in blocks if one.commitment in own and not one.revealed]
+        hidden = [one for one in blocks if not one.revealed]
+        own = {one.commitment: secret for one in hidden if (secret := self._secrets.find(one.commitment)) is not None}
+        usable = [one for one in hidden if one.commitment in own]
         over = [one for one in usable if one.number <= turn.state.restored or round_ >= one.first + BLOCK]
         usable = [one for one in usable if one not in over]
         serving = next((one for one in usable if one.serves(round_)), None)
