@@ -171,6 +171,7 @@ ONE = {"metrics": {"reward": QUALITY}}
 DOLLARS: dict[str, Any] = {"reward_unit": {"cost": "USD"}}
 UNITS: dict[str, Any] = {"reward_unit": {"cost": "USD", "quality": "points"}}
 SAVES = {"metrics": {"cost": COSTS | {"learner_mean": 0.1}, "quality": QUALITY}}
+WORSE = {"metrics": SAVES["metrics"] | {"quality": QUALITY | {"lift_high": -0.01}}}
 STANDING: dict[str, Any] = {
     "rounds": 99,
     "learned": 90,
@@ -239,6 +240,11 @@ PAYS: dict[str, Any] = {"lift": LIFT, "proof": proof(LIFT)}
             {"lift": LOSS | COST, "guard": GUARD, "proof": proof(LOSS | COST)},
             "yes",
             "It pays: less cost, proved at decision 7. Now: on average a proposal",
+        ),
+        (
+            {"lift": LOSS | COST, "guard": WORSE, "proof": proof(LOSS | COST)} | DOLLARS,
+            "open",
+            "Less cost, proved at decision 7. But less quality. $16.00 saved so far. Now: on average a proposal",
         ),
     ],
 )
@@ -325,8 +331,8 @@ def test_what_is_at_stake_is_told_by_the_day_once_a_minute_of_decisions_was_seen
         said.append(found["texts"][0])
     day = 200 / 60 * 86400 * 0.3 * 0.5  # decisions, the share at stake, today's mean
     assert "a day" not in said[0]
-    assert f"At stake: ${day:,.0f} a day, at the pace since Sep 13, 2020, 12:25." in said[1]
-    assert f"At stake: ${day / 60:,.0f} a day, at the pace since Sep 13, 2020, 11:26." in said[2]
+    assert f"At the pace since Sep 13, 2020, 12:25: at most ${day:,.0f} a day." in said[1]
+    assert f"At the pace since Sep 13, 2020, 11:26: at most ${day / 60:,.0f} a day." in said[2]
 
 
 TILES = "import('/static/guard_parts.js').then(({tiles}) => tiles(...%s, (...texts) => texts))"
@@ -361,11 +367,16 @@ def test_what_is_saved_in_a_day_follows_from_two_standings(script: Tab, seconds:
         ({}, "open", "Wait. The learner plays only where that is proved to be safe."),
         ({}, "yes", "Leave it on."),
         ({}, "no", "Pause the learner, or improve it. What it may cost is limited"),
-        ({"mode": "shadow"}, "open", "Let the learner play, once you like what you see."),
+        ({"mode": "shadow"}, "open", "Let the learner play, if you accept that risk."),
         ({"mode": "paused"}, "no", "Let the learner play again, or leave it."),
         ({"is_refuted": True}, "no", "Answer the alarm."),
         ({"floor": None}, "yes", "No floor stops this policy."),
         ({"floor": None, "guard": GUARD}, "yes", "Leave it on."),
+        (
+            {"lift": LOSS | COST, "guard": WORSE},
+            "open",
+            "Decide whether it is worth that. No more is lost than is promised",
+        ),
     ],
 )
 def test_the_third_answer_says_what_to_do(script: Tab, standing: dict[str, Any], answer: str, words: str) -> None:

@@ -10,7 +10,7 @@ const LONGEST_ACTION = 120;
 // Where every share is proved to be safe, no metric limits it, and what is left is the ramp's.
 export const isLimited = ({ allowed }) => allowed < 1;
 
-export const cardLine = ({ guard }) => `${share(guard.share)} of the next decisions, `;
+export const cardLine = ({ guard }) => `gets ${share(guard.share)} of the next decisions; `;
 
 export const meaning = "A coin gives the learner the share of the decisions that is proved to be safe, and today's choice the rest.";
 

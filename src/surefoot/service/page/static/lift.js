@@ -1,11 +1,20 @@
 // The first answer of the page: does it pay, since when is that proved, and what is so now; and the last: what to do.
 
+import { savedMoney } from "./guard_parts.js";
 import { amount, count, element, isMoney, latest, number, precisely, share, signed, sum, sure, unitOf } from "./words.js";
 
 // Which answer an interval gives; of a ceiling, such as costs, less is better.
 function answerOf({ low, high, kind }) {
   const [worst, best] = kind === "ceiling" ? [-high, -low] : [low, high];
   return worst > 0 ? "yes" : best < 0 ? "no" : "open";
+}
+
+// The metrics that are lower than today's, or higher where that is worse, although what was asked about is better.
+function priceOf({ lift, proof, guard }) {
+  if (!lift || answerOf((proof ?? { lift }).lift) !== "yes") return "";
+  const paid = ([name, { kind, lift_low: low, lift_high: high }]) => name !== lift.metric && answerOf({ low, high, kind }) === "no";
+  const worse = Object.entries(guard?.metrics ?? {}).filter(paid);
+  return worse.map(([name, { kind }]) => `${kind === "ceiling" ? "more" : "less"} ${name}`).join(" and ");
 }
 
 const ANSWERS = { yes: "It pays", no: "It does not pay" };
@@ -18,15 +27,19 @@ export function liftLine(standing, declared = {}) {
   if (!rounds) return line("open", "No result yet.");
   if (standing.is_refuted && !guard) return line("no", "Not known.", "The data contradict what was declared.");
   if (standing.shared) return ofAllServers(standing);
-  if (!played) return line("open", "Nothing gained and nothing lost.", "The learner has not played yet.");
+  if (!played) return line("open", "Not started.", "The learner has not played yet.");
   if (!lift && hasStartedOver(standing)) return line("open", "Not known yet.", "The learner has not played since it started over.");
   if (!lift) return line("open", "Not known.", "This policy has no interval for what it earns more than today's choice.");
   const now = `Now: ${sentence(standing)} ${sure(lift.confidence)}.`, answer = answerOf((proof ?? standing).lift);
   if (answer === "open") return line("open", isOneOf(guard) ? `Not proved yet that ${lift.metric} is ${lift.kind === "ceiling" ? "lower" : "higher"}.` : "Not known yet.", now, narrower(guard, declared));
   if (!proof) return line(answer, `${ANSWERS[answer]}.`, now); // a server that shares its floor keeps none
   const of = answer === "yes" && isOneOf(guard) ? `${lift.kind === "ceiling" ? "less" : "more"} ${lift.metric}, ` : "";
+  const price = priceOf(standing), saved = guard && answer === "yes" ? savedMoney(standing) : "";
   const stands = answerOf(lift) === answer ? inAll(standing) : " That alone would not prove it; what was proved stands.";
-  return line(answer, `${ANSWERS[answer]}: ${of}proved at decision ${count(proof.round)}.`, `${now}${stands}`, `First proved: ${latest(proof.time)}.`);
+  const since = `proved at decision ${count(proof.round)}.`;
+  const texts = [saved && `${saved} saved so far.`, `${now}${stands}`, `First proved: ${latest(proof.time)}.`];
+  if (price) return line("open", `${of[0].toUpperCase()}${of.slice(1)}${since} But ${price}.`, ...texts);
+  return line(answer, `${ANSWERS[answer]}: ${of}${since}`, ...texts);
 }
 
 // Where the learner plays nearly always, it is the holdout that limits what is known: the width goes as 1 / sqrt(h (1 - h)).
@@ -47,10 +60,11 @@ function inAll({ guard, lift, learner_rounds: played, reward_unit: unit }) {
 export function nextLine(standing, answer) {
   const { mode, is_refuted: isRefuted, guard, rounds, floor } = standing;
   if (isRefuted && !guard) return line("no", "Answer the alarm.", "It is explained below. Until then only today's choice is played.");
-  if (mode === "shadow") return line("open", "Let the learner play, once you like what you see.", "It only watches now.");
+  if (mode === "shadow") return line("open", "Let the learner play, if you accept that risk.", "It only watches now.");
   if (mode === "paused") return line(answer, answer === "yes" ? "Let the learner play again." : "Let the learner play again, or leave it.", "It keeps learning from what it sees.");
   if (rounds && !guard && floor == null) return line("open", "Watch it yourself.", "No floor stops this policy.");
   if (answer === "no") return line("no", "Pause the learner, or improve it.", "What it may cost is limited: see what is at risk.");
+  if (priceOf(standing)) return line("open", "Decide whether it is worth that.", "No more is lost than is promised: it plays as often as is proved to be safe, and drops back by itself.");
   if (answer === "yes") return line("yes", "Leave it on.", "It plays as often as is proved to be safe, and drops back by itself.");
   return line("open", "Wait.", "The learner plays only where that is proved to be safe. It takes more rewards to know more.");
 }
@@ -104,7 +118,11 @@ export function showAnswer(place, { answer, verdict, texts }) {
 const largest = ({ low, high }) => Math.max(Math.abs(low), Math.abs(high));
 const ends = (lift) => `${signed(lift.low, largest(lift))} to ${signed(lift.high, largest(lift))}`;
 
-export const cardLift = ({ lift, proof, learner_rounds: played }) => (lift ? (ANSWERS[answerOf((proof ?? { lift }).lift)] ?? "Not known yet if it pays").toLowerCase() : played ? "" : "the learner has not played yet");
+export function cardLift(standing) {
+  const { lift, proof, learner_rounds: played } = standing, price = priceOf(standing);
+  if (!lift) return played ? "" : "the learner has not played yet";
+  return price ? `it pays, but ${price}` : (ANSWERS[answerOf((proof ?? standing).lift)] ?? "Not known yet if it pays").toLowerCase();
+}
 
 export const PER_PROPOSAL = "Proposal less baseline, per proposal";
 

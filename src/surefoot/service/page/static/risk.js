@@ -70,5 +70,5 @@ function spent(risk, played, saved = "") {
 // Money is told by the day, too, without what is granted once.
 function aDay({ unit, alpha, mean }, pace) {
   if (!isMoney(unit) || !pace || !(mean > 0)) return "";
-  return `At stake: ${amount(alpha * mean * pace.rounds, unit)} a day, at the pace ${pace.since}.`;
+  return `At the pace ${pace.since}: at most ${amount(alpha * mean * pace.rounds, unit)} a day.`;
 }
