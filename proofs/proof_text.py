@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.safety.bank import RATE_GRID
-from surefoot.safety.bank_proof import BankProof, GuardProof
+from surefoot.safety.bank_proof import RATE_GRID, BankProof, GuardProof
 from surefoot.safety.facts import Box, Linear
 from surefoot.safety.proof import Proof
 

@@ -21,5 +21,5 @@ OF_THE_JOURNAL = {"surefoot.hints", "surefoot.ids", "surefoot.values", "surefoot
 def test_the_audit_loads_nothing_that_it_checks() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "surefoot.audit.proof_checker" in loaded
+    assert "surefoot.audit.recorded_proof" in loaded
     assert {name for name in loaded if not name.startswith(OWN)} <= OF_THE_JOURNAL

@@ -629,7 +629,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
 
 
 def test_the_grid_of_the_reference_is_that_of_the_core() -> None:
-    from surefoot.safety.bank import RATE_GRID
+    from surefoot.safety.bank_proof import RATE_GRID
 
     assert pytest.approx(RATE_GRID) == RATES
 

@@ -11,7 +11,7 @@ from proofs.proof_text import guard_line, proof_line
 
 from surefoot import Guard
 from surefoot.linear.ellipsoid import Ball
-from surefoot.safety.bank import RATE_GRID
+from surefoot.safety.bank_proof import RATE_GRID
 from surefoot.safety.facts import Linear
 from surefoot.safety.proof import Piece, Proof
 

@@ -48,9 +48,9 @@ def test_changes_are_told_newest_first_with_their_authors(client: httpx.Client) 
 
 
 def test_every_alarm_has_its_line_in_the_runbook() -> None:
-    from surefoot.service import alarms
+    from surefoot.service import notices
 
-    named = set(re.findall(r'"(Surefoot\w+)"', Path(alarms.__file__).read_text()))
+    named = set(re.findall(r'"(Surefoot\w+)"', Path(notices.__file__).read_text()))
     assert len(named) >= 4
     assert {name for name in named if f"### {name}\n" in RUNBOOK} == named
 

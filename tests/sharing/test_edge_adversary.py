@@ -17,7 +17,7 @@ import pytest
 
 from surefoot.client import ServiceError
 from surefoot.errors import ConfigError, JournalBusyError, JournalReadOnlyError
-from surefoot.experiment import leases
+from surefoot.experiment import lease_renewal
 from surefoot.experiment.edge_upload import UploadedEvent
 from surefoot.experiment.verbs import go_over
 from surefoot.journal import canonical, file, open_journal
@@ -330,7 +330,7 @@ def test_an_edge_that_passes_over_a_pause_is_refused(
             edge.transact(lambda turn: go_over(turn, resume))
         else:
             with monkeypatch.context() as forged:
-                forged.setattr(leases, "adopt_mode", lambda *args: None)
+                forged.setattr(lease_renewal, "adopt_mode", lambda *args: None)
                 edge.leases.renew()
         assert visit(edge).mode == "guarded"
         with pytest.raises(ServiceError, match="must be what"):

@@ -12,8 +12,8 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
-from surefoot.experiment import Experiment, create_shared, leases
-from surefoot.experiment.leases import Leases
+from surefoot.experiment import Experiment, create_shared, lease_renewal
+from surefoot.experiment.lease_renewal import Leases
 from surefoot.experiment.verbs import adopt_mode
 from surefoot.journal import Journal
 from surefoot.sharing import hub as hub_module
@@ -307,7 +307,7 @@ def test_a_shard_that_leaves_a_pause_out_is_found(
     b.set_mode("paused")
     assert play(world, a, 5) > 0  # under the lease from before, which is right
     with monkeypatch.context() as forged:
-        forged.setattr(leases, "adopt_mode", lambda *told: None)
+        forged.setattr(lease_renewal, "adopt_mode", lambda *told: None)
         a.leases.renew()
     assert fleet.audit().is_clean
     played = play(world, a, 20)

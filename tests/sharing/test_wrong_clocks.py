@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.errors import AssumptionError
 from surefoot.experiment import Experiment
-from surefoot.experiment.leases import Leases
+from surefoot.experiment.lease_renewal import Leases
 from surefoot.journal import Journal
 from surefoot.sharing.merging import Member, Members
 from tests.experiment.tampering import Row
@@ -64,7 +64,7 @@ def test_rounds_of_a_clock_that_was_set_under_a_lease_are_not_learned(
     shop.leases.renewal_lock.release()
     moved = time.monotonic  # the system's clock has been set, by as much as this one seems to have moved
     with monkeypatch.context() as patched:
-        patched.setattr("surefoot.experiment.leases.time.monotonic", lambda: moved() - 60.0)
+        patched.setattr("surefoot.experiment.lease_renewal.time.monotonic", lambda: moved() - 60.0)
         shop.leases.renew()
     shop.leases.renew()
     assert learned(shop) == (4, 0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.audit.compensated_sums import CompensatedSum, Vector
 from surefoot.audit.likelihood import LIKELIHOOD, RebuiltArmLikelihood
-from surefoot.audit.proof_checker import CLAIMED, LinearFact, ProofChecker, Tolerances
+from surefoot.audit.recorded_proof import CLAIMED, LinearFact, ProofChecker, Tolerances
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, near
 
 APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral

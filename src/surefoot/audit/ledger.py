@@ -9,7 +9,7 @@ from surefoot.audit.compensated_sums import CompensatedSum, Matrix, UnboundedSum
 from surefoot.audit.confidence_sets import EPS
 from surefoot.audit.declarations import Declarations
 from surefoot.audit.likelihood import LIKELIHOOD, RebuiltLikelihood
-from surefoot.audit.proof_checker import PROVED, LinearFact
+from surefoot.audit.recorded_proof import PROVED, LinearFact
 
 KEPT_LEAST = "least reward of the rounds that kept the baseline"
 KEPT_MOST = "largest reward of the rounds that kept the baseline"

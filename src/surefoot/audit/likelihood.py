@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.audit.compensated_sums import Matrix, UnboundedSum, Vector
 from surefoot.audit.confidence_sets import EPS
-from surefoot.audit.proof_checker import LinearFact
+from surefoot.audit.recorded_proof import LinearFact
 
 LIKELIHOOD = "likelihood of the rewards"
 ROOM = 1024  # distinct rows whose losses are kept exactly

@@ -10,7 +10,7 @@ from surefoot.audit.confidence_sets import EPS, FINE, USABLE, RebuiltRidge, Rebu
 from surefoot.audit.declarations import Declarations
 from surefoot.audit.ledger import AuditLedger, CarriedProof, LinearFacts, OfferedRows
 from surefoot.audit.likelihood import RebuiltLikelihood
-from surefoot.audit.proof_checker import CLAIMED, PROVED, ProofChecker, Tolerances
+from surefoot.audit.recorded_proof import CLAIMED, PROVED, ProofChecker, Tolerances
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, near
 
 SHIFTS = np.array([0.1, 0.2, 0.4, 0.8, 1.6])

@@ -28,7 +28,7 @@ from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.guard_checks import WRITTEN, GuardChecks, predicted, unfair
 from surefoot.audit.ledger import AuditLedger
 from surefoot.audit.linear_checks import LinearChecks
-from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
+from surefoot.audit.recorded_proof import LinearFact, ProofChecker, Tolerances
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, read_payload, read_proof
 from surefoot.audit.report import Report, SharedReport
 from surefoot.audit.rows_checks import OpenRow, RowsChecks

@@ -18,7 +18,7 @@ from surefoot.experiment.coins import Coins
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.creation import check_created, create_chain
 from surefoot.experiment.kinds import Ask, kind_of
-from surefoot.experiment.leases import AnyHub, Leases, begin_chain
+from surefoot.experiment.lease_renewal import AnyHub, Leases, begin_chain
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
 from surefoot.experiment.sealing import (
     callers_id,

@@ -20,7 +20,7 @@ from surefoot.policies.decision import GuardDecision, Source, round_of
 from surefoot.policies.policy import Policy, Round, arguments, shaped
 from surefoot.policies.settlement import INCOME, Settlement
 from surefoot.policies.units import OpenUnit, Units
-from surefoot.safety.bank import check_bank
+from surefoot.safety.bank_proof import check_bank
 from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import PROMISES, Metric, Promise
 

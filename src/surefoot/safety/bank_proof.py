@@ -2,17 +2,20 @@
 
 It rests on one fact for each metric, with probability 1 - delta true at all times at once: the slack S of the rounds
 that have entered satisfies `sum over rates of exp(log_wealth - rate S) < rates/delta`. Who doubts the wealths adds them
-up again from the rewards, as the audit does; the rest is arithmetic, and `surefoot.check` does it.
+up again from the rewards, as the audit does; the rest is arithmetic, and `surefoot.check` does it. What a bank is and
+how a round enters it, with the proof, stands in `core/bank.hpp`; how large a share to ask for in `core/ramp.hpp`.
 """
 
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from surefoot.errors import ProofError
-from surefoot.safety.bank import RATE_GRID
+from surefoot.core.native import RATE_GRID as RATE_GRID
+from surefoot.core.native import Bank
+from surefoot.errors import ProofError, StateError
 from surefoot.values import Value
 
+RATES = len(RATE_GRID)
 DIGITS = 30  # behind the point: rounding of the check is then far below what the bank has given away
 
 
@@ -183,3 +186,12 @@ def _check_bound(bank: BankProof) -> None:
         )
         if sum(parts) < limit:
             raise ProofError(f"The wealths of {bank.metric!r} must prove a slack of {bank.bound!r}, but prove less.")
+
+
+def check_bank(bank: Bank) -> None:
+    """Raise where a saved bank cannot be one: the core trusts these numbers."""
+    if not all(map(math.isfinite, bank.save().tolist())) or min(bank.owed, bank.entered, bank.coins) < 0.0:
+        raise StateError("`banks` must hold finite numbers, and owe nothing below 0, but do not.")
+    sides = bank.learner, bank.baseline
+    if min(min(side.count, side.rewards) for side in sides) < 1.0:
+        raise StateError("`banks` must have counted at least one reward of each side, but have not.")

@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 
 from surefoot.core.native import Bank, MetricSettings, allowed, coin_luck, exp, read_banks
-from surefoot.safety.bank import RATES
-from surefoot.safety.bank_proof import BankProof, GuardProof
+from surefoot.safety.bank_proof import RATES, BankProof, GuardProof
 from surefoot.values import Value
 
 CONDITION = "true with probability 1 - delta if rewards keep to their bounds and the coin is fair"

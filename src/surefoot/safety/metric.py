@@ -6,7 +6,7 @@ from typing import Any, Literal
 from surefoot.arrays import finite, fraction, nonnegative
 from surefoot.core.native import MetricSettings, log
 from surefoot.errors import ConfigError
-from surefoot.safety.bank import RATES
+from surefoot.safety.bank_proof import RATES
 from surefoot.values import Value
 
 MetricKind = Literal["floor", "ceiling"]

@@ -13,14 +13,14 @@ from litestar.routes import HTTPRoute
 
 from surefoot.experiment import beliefs, status
 from surefoot.rounds import answers, events
-from surefoot.service import alarms, assumptions, changes, problems, requests, responses
+from surefoot.service import assumptions, changes, notices, problems, requests, responses
 from surefoot.service.routes import experiments, flags, monitoring, shards
 from surefoot.service.routes import operations as operations_routes
 from surefoot.service.routes.route_options import operations
 from surefoot.sharing import edge_messages
 
 MODULES = (
-    alarms, answers, assumptions, beliefs, changes, edge_messages, events, experiments, flags, monitoring,
+    answers, assumptions, beliefs, changes, edge_messages, events, experiments, flags, monitoring, notices,
     operations_routes, problems, requests, responses, shards, status,
 )  # fmt: skip
 REFERENCE = "#/components/schemas/{name}"

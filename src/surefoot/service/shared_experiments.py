@@ -5,7 +5,7 @@ from typing import Any
 
 from surefoot.errors import ConfigError, JournalError, JournalNotFoundError
 from surefoot.experiment import Experiment, create_shared
-from surefoot.experiment.leases import Leases
+from surefoot.experiment.lease_renewal import Leases
 from surefoot.journal import Journal, open_journal
 from surefoot.rounds import decode
 from surefoot.rounds.events import Created

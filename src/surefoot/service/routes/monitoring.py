@@ -14,10 +14,10 @@ from litestar.response import Stream
 from surefoot.experiment import Status
 from surefoot.experiment.beliefs import Beliefs
 from surefoot.rounds import Answer
-from surefoot.service.alarms import Notice, Notices, alarms_of
 from surefoot.service.assumptions import Assumptions, assumptions_of
 from surefoot.service.authorization import visit_of
 from surefoot.service.changes import Changes, changes_of
+from surefoot.service.notices import Notice, Notices, alarms_of
 from surefoot.service.problems import ProblemError, encode
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.routes.route_options import EventNumber, ExperimentName, Limit, guarded, problems
