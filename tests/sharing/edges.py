@@ -204,6 +204,11 @@ def play(edge: Experiment, rounds: int) -> int:
     return learner
 
 
+def lets_the_learner_play(edge: Experiment) -> bool:
+    """Whether the learner plays in one of 200 rounds: at a guard's least share of 0.1 it does but once in 10^9."""
+    return any(play(edge, 1) for _ in range(200))
+
+
 def merged(*edges: Experiment) -> None:
     """Renew until all that was decided is merged: the server must have handed in, too."""
     deadline = time.monotonic() + 60.0

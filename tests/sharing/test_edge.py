@@ -10,7 +10,20 @@ import pytest
 import surefoot
 from surefoot.client import ServiceError
 from surefoot.errors import DecisionError, InputError, JournalUnavailableError, ModeError
-from tests.sharing.edges import ROWS, Shop, Way, chain_of, crash, lease_of, merged, play, reward_of, visit, warmed
+from tests.sharing.edges import (
+    ROWS,
+    Shop,
+    Way,
+    chain_of,
+    crash,
+    lease_of,
+    lets_the_learner_play,
+    merged,
+    play,
+    reward_of,
+    visit,
+    warmed,
+)
 from tests.sharing.experiments import GUARD, GuardWorld, findings
 from tests.sharing.shards import ALPHA
 
@@ -186,7 +199,7 @@ def test_who_pauses_the_experiment_stops_its_edges_with_their_next_lease(shop: S
             edge.set_mode("guarded")
         shop.ask("PUT", path, {"mode": "guarded", "reason": "again"})
         edge.leases.renew()
-        assert play(edge, 20) > 0
+        assert lets_the_learner_play(edge)
         edge.leases.renew()
     assert findings(shop.audit()) == []
 

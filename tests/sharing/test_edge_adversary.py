@@ -32,6 +32,7 @@ from tests.sharing.edges import (
     chain_of,
     crash,
     lease_of,
+    lets_the_learner_play,
     new_keys,
     play,
     visit,
@@ -116,7 +117,7 @@ def test_a_lease_is_used_once(shop: Shop) -> None:
         hub.take = take
         edge.leases.renew()
         assert lease_of(edge).number == lease + 1
-        assert play(edge, 20) > 0
+        assert lets_the_learner_play(edge)
         edge.leases.renew()
     assert findings(shop.audit()) == []
 
@@ -527,7 +528,7 @@ def test_a_lease_that_ended_is_handed_in_by_the_next_process(shop: Shop) -> None
     crash(edge)
     with shop.edge() as again:
         assert lease_of(again).number == lease + 1
-        assert play(again, 20) > 0
+        assert lets_the_learner_play(again)
         again.leases.renew()
     assert findings(shop.audit()) == []
 
