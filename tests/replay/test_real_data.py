@@ -110,7 +110,5 @@ def test_a_missing_package_is_named(
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr("surefoot.replay.datasets.importlib.import_module", refuse)
-    with pytest.raises(
-        ConfigError, match=f"needs {package}, which is not installed: pip install {package}"
-    ):
+    with pytest.raises(ConfigError, match=f"needs {package}, which is not installed: pip install {package}"):
         load()
