@@ -8,7 +8,6 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,18 +40,6 @@ from tests.sharing.edges import Shop, new_keys, options_of
 
 DECISION = "x-surefoot-decision-id"
 OWN = "surefoot.integrations.litellm.guard"
-
-
-@pytest.fixture
-def big() -> Iterator[ModelServer]:
-    with model_server("big") as server:
-        yield server
-
-
-@pytest.fixture
-def small() -> Iterator[ModelServer]:
-    with model_server("small") as server:
-        yield server
 
 
 def recorded(folder: Path, kind: str) -> list[Any]:

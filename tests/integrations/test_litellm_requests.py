@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
@@ -21,18 +20,6 @@ from tests.integrations.test_litellm import block
 DECISION = "x-surefoot-decision-id"
 EVEN = {"journal": "chat.journal", "mode": "guarded", "alpha": 0.4, "delta": 0.05, "min_holdout": 0.3, "ramp": "gate"}
 CACHE = "litellm_settings: {cache: true, cache_params: {type: local}, "
-
-
-@pytest.fixture
-def big() -> Iterator[ModelServer]:
-    with model_server("big") as server:
-        yield server
-
-
-@pytest.fixture
-def small() -> Iterator[ModelServer]:
-    with model_server("small") as server:
-        yield server
 
 
 def rounds(folder: Path) -> list[Any]:

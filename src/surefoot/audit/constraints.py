@@ -14,7 +14,7 @@ Number = tuple[str, Callable[[Any], bool], str]
 
 
 @dataclass(frozen=True)
-class Constraint:
+class CheckedConstraint:
     """What must never be lost.
 
     says:          in a report, where {number} is the constraint's own
@@ -50,24 +50,24 @@ def _received(declared: "Declarations", sums: "AuditLedger", rounds: int, played
     return sums.received + (rounds - sums.rewarded_rounds) * declared.amount
 
 
-CUMULATIVE = Constraint("At every round, everything earned so far makes {share}.")
-RESERVE = Constraint(
+CUMULATIVE = CheckedConstraint("At every round, everything earned so far makes {share}.")
+RESERVE = CheckedConstraint(
     "At every round, everything earned so far, plus {number} in reserve, makes {share}.",
     ("granted", lambda x: 0 < x < math.inf, "be above 0"),
     lambda declared, sums, rounds, played: declared.amount,
 )
 CONSTRAINTS = {
     "cumulative": CUMULATIVE,
-    "checkpoints": Constraint(
+    "checkpoints": CheckedConstraint(
         "At every {number}th round, everything earned so far makes {share}.",
         ("every", lambda x: isinstance(x, int) and x >= 1, "be a whole number of at least 1"),
         _rest_of_block,
     ),
-    "stagewise": Constraint(
+    "stagewise": CheckedConstraint(
         "In every single round, the action played is worth {share} in that round.", is_one_round=True
     ),
     "reserve": RESERVE,
-    "realised_path": Constraint(
+    "realised_path": CheckedConstraint(
         "At every round, the learner's received rewards and the baseline's means make {share}.",
         ("lowest_reward", lambda x: abs(x) <= LARGEST, f"lie within +-{LARGEST:g}"),
         _received,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.audit.confidence_sets import SetDeclarations
-from surefoot.audit.constraints import CONSTRAINTS, LARGEST, Constraint, plain_constraint
+from surefoot.audit.constraints import CONSTRAINTS, LARGEST, CheckedConstraint, plain_constraint
 from surefoot.audit.likelihood import LikelihoodDeclarations
 from surefoot.rounds import events
 
@@ -81,7 +81,7 @@ class Declarations:
     alpha: float
     reward_floor: float
     reward_range: tuple[float, float]
-    constraint: Constraint
+    constraint: CheckedConstraint
     amount: float
     sum_delta: float
     is_exact: bool

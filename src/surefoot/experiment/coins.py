@@ -101,7 +101,7 @@ class Secrets:
                     (self._folder / name).unlink()
 
 
-class Block(NamedTuple):
+class DurableBlock(NamedTuple):
     """A block of coins as it stands in the chain."""
 
     number: int
@@ -192,14 +192,14 @@ class Coins:
         self.block, self._commitment, self._secret = number, commitment, secret
 
 
-def _blocks(turn: "Turn") -> list[Block]:
+def _blocks(turn: "Turn") -> list[DurableBlock]:
     """The newest blocks of the chain, oldest first."""
-    blocks, revealed = list[Block](), dict[int, int]()
+    blocks, revealed = list[DurableBlock](), dict[int, int]()
     for event in turn.transaction.newest_of(events.COINS, MOST_BLOCKS):
         record = decode(event, CoinBlock)
         revealed |= {number: event.number for number, _ in record.revealed}
         if record.commitment is not None:
-            blocks.append(Block(event.number, record.first, record.commitment, revealed.get(event.number, 0)))
+            blocks.append(DurableBlock(event.number, record.first, record.commitment, revealed.get(event.number, 0)))
     return blocks[::-1]
 
 
