@@ -377,6 +377,7 @@ class AtEdge(Process):
         self.address = self.stack.enter_context(running(Settings(**options)))
         declared = shared(policy, settings)
         body = {"name": NAME, "policy": policy, "settings": declared, "mode": "guarded", "ledger": "sharded", **extra}
+        body["skew"] = 60.0  # a join may take long on a busy machine
         answer = httpx.post(self.address + "/v1/experiments", json=body, trust_env=False, timeout=60)
         if answer.status_code != 201:
             self.stack.close()
