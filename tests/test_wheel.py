@@ -154,7 +154,8 @@ class Newcomer:
         assert str(self.wheel) in command
         done = self.bash(command)
         if "ResolutionImpossible" in done.stderr:  # an index without what LiteLLM asks for: as our own tests have it
-            pins = [f"'{name}=={version(name)}'" for name in sorted(needed("litellm", "proxy"))]
+            names = needed("litellm", "proxy") | needed("surefoot", "litellm")
+            pins = [f"'{name}=={version(name)}'" for name in sorted(names - {"surefoot"})]
             self.run(f"pip install '{self.wheel}' && pip install --no-deps {' '.join(pins)}")
         else:
             assert done.returncode == 0, done.stderr[-3000:]
