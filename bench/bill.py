@@ -10,7 +10,8 @@ what the picture in docs/bill.md is drawn from.
 
 import argparse
 import itertools
-from collections import deque
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,29 +235,26 @@ def awaited(
     answers: JudgedAnswers,
     *,
     late: int,
-    missing: float = 0.0,
-    settle_after: int | None = None,
+    slow: float = 0.0,
+    slow_late: float = math.inf,
     baseline_ceiling: float | None = None,
     floor: float = 0.95,
     orders: int = ROUTED,
 ) -> Bill:
-    """Mistral Large under a guard whose scores come so many prompts late, and a share of them never."""
+    """Mistral Large under a guard whose scores come so many prompts late, and the slow ones later, or never."""
     played, new = Orders(answers, floor, orders), answers.models.index(SMALL)
     quality = surefoot.floor(0.0, 1.0, alpha=round(1.0 - floor, 9), baseline_ceiling=baseline_ceiling)
-    guards = [
-        surefoot.Guard(delta=DELTA, goal="save", metrics={"quality": quality}, settle_after=settle_after, seed=o)
-        for o in range(orders)
-    ]
-    rng, waiting = np.random.default_rng([SEED, 2]), deque[tuple[list[Any], Vector, NDArray[np.bool_]]]()
+    guards = [surefoot.Guard(delta=DELTA, goal="save", metrics={"quality": quality}, seed=o) for o in range(orders)]
+    rng, due = np.random.default_rng([SEED, 2]), defaultdict[float, list[tuple[int, Any, float]]](list)
     for t in range(played.rounds):
         decisions = [guard.decide(baseline=played.today, proposal=new) for guard in guards]
         played.book(t, new, np.array([decision.certificate.share for decision in decisions]))
         scores = played.scores(t, np.array([decision.action for decision in decisions]))
-        waiting.append((decisions, scores, rng.random(orders) >= missing))
-        if len(waiting) > late:
-            for guard, decision, score, comes in zip(guards, *waiting.popleft(), strict=True):
-                if comes:
-                    guard.observe(decision, {"quality": float(score)})
+        moments = t + np.where(rng.random(orders) < slow, slow_late, late)
+        for order, (moment, decision, score) in enumerate(zip(moments, decisions, scores, strict=True)):
+            due[float(moment)].append((order, decision, float(score)))
+        for order, decision, score in due.pop(float(t), ()):
+            guards[order].observe(decision, {"quality": score})
     return played.bill()
 
 
@@ -318,7 +316,8 @@ def routes(answers: JudgedAnswers) -> Iterator[tuple[str, float, bool, Bill, flo
 LATE: tuple[dict[str, Any], ...] = (
     *({"late": late} for late in (0, 10, 30, 100, 300)),
     {"late": 100, "baseline_ceiling": 0.95},
-    *({"late": 10, "missing": 0.01, "settle_after": after} for after in (1000, 200, 50, 20)),
+    {"late": 10, "slow": 0.1, "slow_late": 500},
+    *({"late": 10, "slow": never} for never in (0.01, 0.03, 0.1)),
 )
 
 

@@ -56,9 +56,8 @@ def play(experiment: Experiment, guard: Guard, clock: Clock, rounds: int, *, see
         answer = decide(**request, decision_id=f"{seed}-{number}")
         if rng.random() >= lost:
             parts = rewards_of(guard, rng, answer.source == "learner")
-            # A part that never comes needs a window, or every later round waits for it.
-            waiting += [(answer.decision_id, part) for part in parts if not is_windowed or rng.random() < 0.9]
-        elif not is_windowed and "unit" not in request:
+            waiting += [(answer.decision_id, part) for part in parts if rng.random() < (0.9 if is_windowed else 0.99)]
+        elif not is_windowed and "unit" not in request and number % 2:
             experiment.abandon(answer.decision_id, reason="a test")
         while waiting and rng.random() < 0.6:
             experiment.reward(*waiting.pop(int(rng.integers(len(waiting)))))

@@ -13,6 +13,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit
 from surefoot.experiment import Experiment
+from surefoot.policies.settlement import OpenRound
 from tests.experiment.worlds import Clock
 from tests.policies.adversaries import NOTHING, PRIZE, Adversary, Journaled, Luck
 from tests.policies.safe_runs import most_allowed
@@ -192,13 +193,13 @@ def hash_of(text: str) -> int:
 def test_what_is_learned_of_the_past_does_not_depend_on_the_future(past: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every prefix of what was learned is that of the decisions, whatever came after, and in whatever order."""
     learned: dict[str, list[tuple[bytes, float]]] = {}
-    plain = surefoot.SafeLUCB._learn_record
+    plain = surefoot.SafeLUCB._learn_round
 
-    def noted(policy: Any, record: bytes, reward: float, is_learner: bool) -> None:
-        learned.setdefault(policy.id, []).append((record, reward))
-        plain(policy, record, reward, is_learner)
+    def noted(policy: Any, entry: OpenRound, reward: float) -> None:
+        learned.setdefault(policy.id, []).append((entry[0], reward))
+        plain(policy, entry, reward)
 
-    monkeypatch.setattr(surefoot.SafeLUCB, "_learn_record", noted)
+    monkeypatch.setattr(surefoot.SafeLUCB, "_learn_round", noted)
     futures = [Past(past, future) for future in (1, 2)]
     first, second = (learned[one.shop.policy_state()["id"]] for one in futures)
     assert first != second

@@ -1,6 +1,7 @@
 """The guard: the free share, the gate, the bank against a slow reference, late rewards, units, metrics, bad input."""
 
 import copy
+import heapq
 import math
 import pickle
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from surefoot import Guard, ceiling, floor
 from surefoot.core.native import Bank as CoreBank
 from surefoot.core.native import free_share
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
+from surefoot.policies.settlement import PATIENCE
 from surefoot.simulation import simulate_guard
 from tests.policies.guard_reference import RATES, Bank, Side, bisect, centre
 
@@ -275,18 +277,161 @@ def test_a_pending_round_counts_at_its_worst_until_its_reward_comes() -> None:
     assert guard.pending == ()
 
 
-def test_rewards_in_any_order_give_the_same_bits_as_in_decision_order() -> None:
+def test_rewards_in_another_order_give_the_same_bits_while_few_of_them_wait() -> None:
     one, other = new_guard(alpha=0.1), new_guard(alpha=0.1)
     rng = np.random.default_rng(4)
-    for _ in range(40):
-        ours = [one.decide(baseline=0, proposal=1) for _ in range(10)]
-        theirs = [other.decide(baseline=0, proposal=1) for _ in range(10)]
-        rewards = rng.random(10)
+    for _ in range(50):
+        ours = [one.decide(baseline=0, proposal=1) for _ in range(PATIENCE)]
+        theirs = [other.decide(baseline=0, proposal=1) for _ in range(PATIENCE)]
+        rewards = rng.random(PATIENCE)
         for decision, reward in zip(ours, rewards, strict=True):
             one.observe(decision, reward)
-        for i in rng.permutation(10):
+        for i in rng.permutation(PATIENCE):
             other.observe(theirs[i], rewards[i])
     assert (one.state()["banks"] == other.state()["banks"]).all()
+
+
+class InAnyOrder:
+    """A guard whose rewards come when they like, and which of its rounds count by now.
+
+    Those with something at stake do up to the `end`, without a reward at their worst; income before it, once it came.
+    """
+
+    def __init__(self, shape: dict[str, Any], seed: int) -> None:
+        self.guard, self.rng = new_guard(**shape, seed=seed), np.random.default_rng(seed)
+        ((self.name, self.metric),) = self.guard.metrics.items()
+        self.rounds: dict[int, tuple[float, Side, Side, bool]] = {}
+        self.unpaid: dict[int, float] = {}
+        self.rewards: dict[int, float] = {}  # that have come, as shares of the highest
+        self.staked: list[int] = []
+        self.end = 1
+
+    def decide(self, **how: Any) -> int:
+        decision = self.guard.decide(**{"baseline": 1, "proposal": 2, **how})
+        is_learner, round_ = decision.source == "learner", decision.round
+        self.rounds[round_] = decision.share, *expected_of(self.guard, round_), is_learner
+        self.staked += [round_] if decision.share > 0.0 else []
+        chance = self.rng.random() ** (0.5 if is_learner else 2)
+        self.unpaid[round_] = self.metric.low + (self.metric.high - self.metric.low) * chance
+        self._move()
+        return int(round_)
+
+    def pay(self, round_: int) -> None:
+        reward = self.unpaid.pop(round_)
+        self.guard.observe(round_, {self.name: reward})
+        self.rewards[round_] = reward / self.metric.high
+        self._move()
+
+    def _move(self) -> None:
+        while waiting := [round_ for round_ in self.staked if round_ >= self.end]:
+            if waiting[0] not in self.rewards and sum(round_ in self.rewards for round_ in waiting) < PATIENCE:
+                self.end = waiting[0]
+                return
+            self.end = waiting[0] + 1
+        self.end = len(self.rounds) + 1
+
+    def reference(self, *, whole: bool = False) -> Bank:
+        """The bank by the definition; `whole` takes what is still to come as well."""
+        bank = reference_of(self.guard)
+        for round_, booked in self.rounds.items():
+            to_come = self.unpaid[round_] / self.metric.high if whole and round_ in self.unpaid else None
+            reward = self.rewards.get(round_, to_come)
+            if round_ < self.end and (reward is not None or round_ in self.staked):
+                bank.enter(*booked, reward)
+        return bank
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_late_round_counts_at_its_worst_until_its_reward_comes(shape: dict[str, Any]) -> None:
+    world, due = InAnyOrder(shape, 5), list[tuple[float, int]]()
+    for number in range(360):
+        round_ = world.decide()
+        if number % 40 != 7:
+            heapq.heappush(due, (round_ + world.rng.exponential(30.0), round_))
+        while due and due[0][0] <= round_:
+            world.pay(heapq.heappop(due)[1])
+        if number % 60 == 59:
+            if number % 120 == 59:
+                world.guard = Guard.from_state(world.guard.state())
+            bank, reference = bank_of(world.guard), world.reference()
+            assert bank.wealth == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
+            bound = reference.bound()
+            assert bank.bound == pytest.approx(bound, rel=1e-6, abs=1e-6)
+            assert bank.bound <= bound + 1e-9
+            owed = sum(reference.worst(booked[0]) for one, booked in world.rounds.items() if one >= world.end)
+            assert bank.owed == pytest.approx(owed, rel=1e-6, abs=1e-9)
+            assert bank.carried >= bank.bound - bank.owed - 1e-9
+    assert sum(round_ < world.end for round_ in world.unpaid if round_ in world.staked) > 3
+    for _, round_ in sorted(due):
+        world.pay(round_)
+    assert bank_of(world.guard).wealth == pytest.approx(world.reference().wealth, rel=1e-9, abs=1e-9)
+
+
+def test_a_reference_that_leaves_late_rounds_out_disagrees() -> None:
+    world = InAnyOrder({"alpha": 0.1}, 5)
+    for number in range(200):
+        round_ = world.decide()
+        if number % 40 != 7:
+            world.pay(round_)
+    wealth = bank_of(world.guard).wealth
+    assert wealth == pytest.approx(world.reference().wealth, rel=1e-9)
+    world.staked = [round_ for round_ in world.staked if round_ in world.rewards]
+    assert wealth != pytest.approx(world.reference().wealth, rel=0.01)
+
+
+def test_a_late_reward_moves_the_lift_as_one_that_came_in_time() -> None:
+    one, other = new_guard(alpha=0.1, cap=0.1), new_guard(alpha=0.1, cap=0.1)  # a share that nothing moves
+    rng, first = np.random.default_rng(2), list[tuple[Any, float]]()
+    for number in range(200):
+        reward = float(rng.random() < 0.5)
+        one.observe(one.decide(baseline=0, proposal=1), reward)
+        decision = other.decide(baseline=0, proposal=1)
+        if number % 4 == 3:
+            first.append((decision, reward))
+        else:
+            other.observe(decision, reward)
+    assert other.lift_intervals["reward"][0] < one.lift_intervals["reward"][0] - 0.05
+    for decision, reward in first:
+        other.observe(decision, reward)
+    assert other.lift_intervals["reward"] == pytest.approx(one.lift_intervals["reward"], abs=0.04)
+    assert other.booked.means(is_learner=False) == pytest.approx(one.booked.means(is_learner=False))
+
+
+def test_one_reward_that_never_comes_does_not_keep_the_learner_out() -> None:
+    guard, rng = new_guard(alpha=0.1), np.random.default_rng(1)
+    for number in range(3000):
+        decision = guard.decide(baseline="old", proposal="new")
+        if number % 100 != 50:
+            guard.observe(decision, float(rng.random() < (0.6 if decision.source == "learner" else 0.3)))
+    assert guard.share > 0.8
+    assert len(guard.pending) == 30
+    before = guard.banks["reward"]
+    guard.observe(guard.pending[0], 1.0)
+    assert guard.banks["reward"] >= before
+
+
+@pytest.mark.parametrize("default", [None, 0.9])
+def test_a_late_round_may_be_abandoned_or_its_window_close(default: float | None) -> None:
+    guard = new_guard(alpha=0.1, settle_after=100, default_reward=default)
+    decisions = [guard.decide(baseline=0, proposal=1) for _ in range(60)]
+    given_up, forgotten = [decision for decision in decisions if decision.source == "learner"][:2]
+    for decision in decisions:
+        if decision not in (given_up, forgotten):
+            guard.observe(decision, 0.5)
+    assert guard.pending == (given_up.round, forgotten.round)
+    before = bank_of(guard).wealth
+    guard.abandon(given_up)
+    assert bank_of(guard).wealth == pytest.approx(before)
+    with pytest.raises(DecisionError, match="settled"):
+        guard.observe(given_up, 1.0)
+    for _ in range(100):
+        guard.decide(baseline=0, proposal=1, hold=True)
+    assert forgotten.round not in guard.pending
+    assert guard.settlement.defaults == 1
+    if default is None:
+        assert bank_of(guard).wealth == pytest.approx(before)
+    else:
+        assert bank_of(guard).wealth[3] > before[3] + 0.01
 
 
 def test_an_abandoned_round_is_booked_at_its_worst_and_in_its_turn() -> None:
@@ -736,22 +881,13 @@ def test_what_has_entered_is_a_prefix_of_what_is_at_stake_and_income_before_its_
     """
     rng = np.random.default_rng(12)
     for seed in range(3):
-        guard, terms, unpaid, paid = new_guard(alpha=0.1, reserve=5.0, seed=seed), {}, {}, set[int]()
-        staked: list[int] = []
-        for _ in range(120):
-            made = guard.decide(baseline=0, proposal=int(rng.random() < 0.6), hold=bool(rng.random() < 0.1))
-            unpaid[made.round], reference = float(rng.random() < 0.5), reference_of(guard)
-            expected = expected_of(guard, made.round)
-            reference.enter(made.share, *expected, made.source == "learner", unpaid[made.round])
-            terms[made.round] = np.array(reference.wealth)
-            staked += [made.round] if made.share > 0.0 else []
-            while unpaid and rng.random() < 0.5:
-                round_ = int(rng.choice(list(unpaid)))
-                guard.observe(round_, unpaid.pop(round_))
-                paid.add(round_)
-            end = next((round_ for round_ in staked if round_ not in paid), made.round + 1)
-            entered = sum((terms[round_] for round_ in paid if round_ < end), np.zeros(len(RATES)))
-            assert bank_of(guard).wealth == pytest.approx(entered, rel=1e-9, abs=1e-9)
-            whole = sum((terms[round_] for round_ in terms if round_ < end), np.zeros(len(RATES)))
-            assert (entered <= whole + 1e-9).all()
-        assert len(staked) > 50
+        world = InAnyOrder({"alpha": 0.1, "reserve": 5.0}, seed)
+        for number in range(120):
+            world.decide(proposal=1 + int(rng.random() < 0.6), hold=bool(rng.random() < 0.1))
+            while world.unpaid and rng.random() < 0.5:
+                world.pay(int(rng.choice(list(world.unpaid))))
+            if number % 10 == 9:
+                wealth, whole = bank_of(world.guard).wealth, world.reference(whole=True).wealth
+                assert wealth == pytest.approx(world.reference().wealth, rel=1e-9, abs=1e-9)
+                assert all(now <= then + 1e-9 for now, then in zip(wealth, whole, strict=True))
+        assert len(world.staked) > 50

@@ -148,6 +148,57 @@ def test_rounds_that_agree_pay_and_are_not_counted_as_the_baselines() -> None:
     assert found.baseline_rounds.mean() < 0.8 * alone.baseline_rounds.mean()
 
 
+def kept_back(runs: int, lost: float, side: str, **how: Any) -> tuple[int, int]:
+    """Whoever hands rewards in keeps one kind of them back, for a while or for good; overclaims of bank and lift.
+
+    Proposals pay far less than the baseline, so that what is proved of them must never look well.
+    """
+    overclaimed = missed = 0
+    for seed in range(runs):
+        rng, guard, back = np.random.default_rng(seed), Guard(alpha=0.3, delta=0.2, seed=seed, **how), list[Any]()
+        slack, is_wrong, is_missed = 0.0, False, False
+        for t in range(600):
+            decision = guard.decide(baseline=0, proposal=1)
+            slack += decision.share * 0.3 + (0.3 - decision.share) * 0.5
+            reward = float(rng.random() < (0.3 if decision.source == "learner" else 0.5))
+            if decision.source == side and reward == lost:
+                back.append((decision, reward))
+            else:
+                guard.observe(decision, reward)
+            if t == 500:
+                for one, came in back[::2]:
+                    guard.observe(one, came)
+            is_wrong |= guard.banks["reward"] > slack + 1e-9
+            low, high = guard.lift_intervals["reward"]
+            is_missed |= not low <= -0.2 <= high
+        overclaimed += is_wrong
+        missed += is_missed
+    return overclaimed, missed
+
+
+@pytest.mark.parametrize(("lost", "side"), [(0.0, "learner"), (1.0, "baseline")])
+@pytest.mark.parametrize("told", [{"ramp": "gate"}, {}, {"goal": "save"}], ids=["gate", "earn", "save"])
+def test_rewards_that_are_kept_back_while_others_come_move_no_bank(
+    lost: float, side: str, told: dict[str, Any]
+) -> None:
+    overclaimed, missed = kept_back(60, lost, side, **told)
+    assert overclaimed <= limit(60, 0.2)
+    assert missed <= limit(60, 0.05)
+
+
+def test_a_guard_that_leaves_late_rounds_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Guard._learn_round
+
+    def learn_what_came(guard: Guard, entry: Any, reward: Any) -> None:
+        if not math.isnan(reward[0]):
+            plain(guard, (*entry[:2], 1), reward)
+
+    monkeypatch.setattr(Guard, "_learn_round", learn_what_came)
+    overclaimed, missed = kept_back(60, 0.0, "learner", ramp="gate")
+    assert overclaimed > limit(60, 0.2)
+    assert missed > limit(60, 0.05)
+
+
 @pytest.mark.parametrize("told", [{"ramp": "free"}, {}, {"goal": "save"}], ids=["free", "earn", "save"])
 def test_bad_news_that_are_kept_back_while_agreeing_rounds_gamble_move_no_bank(told: dict[str, Any]) -> None:
     """The world hands rewards in up to where the bank looks best, and then lets proposals agree until luck turns."""

@@ -161,7 +161,7 @@ def test_a_reward_that_fails_to_be_learned_leaves_everything_as_it_was(monkeypat
     def fail(*_: Any) -> None:
         raise RuntimeError("no")
 
-    monkeypatch.setattr(policy, "_learn_record", fail)
+    monkeypatch.setattr(policy, "_learn_round", fail)
     with pytest.raises(RuntimeError):
         policy.observe(decisions[0], 0.5)
     after = policy.state()

@@ -155,12 +155,18 @@ class RebuiltBank:
         if self.metric.is_played:
             self.played = max(self.played, self.carried - self.coin_luck)
 
-    def enter(self, booked: BookedRound, is_learner: bool, reward: float) -> None:
-        """Take the next round in; a reward that is nan is missing, and counts where its bet pays least."""
-        for i, rate in enumerate(RATES):
-            logarithm, lost = self._bet(rate, booked, is_learner, reward)
-            self.log_wealth[i] += logarithm - (lost + OF_SUM * abs(self.log_wealth[i]))
-        self.owed = max(0.0, self.owed - booked.worst)
+    def enter(self, booked: BookedRound, is_learner: bool, reward: float, *, is_late: bool = False) -> None:
+        """Take the next round in; a reward that is nan is missing, and counts where its bet pays least.
+
+        A late one has entered without its reward, which now counts in place of the least.
+        """
+        bets = [(-1.0, math.nan), (1.0, reward)] if is_late else [(1.0, reward)]
+        for sign, paid in bets:
+            for i, rate in enumerate(RATES):
+                logarithm, lost = self._bet(rate, booked, is_learner, paid)
+                self.log_wealth[i] += sign * logarithm - (lost + OF_SUM * abs(self.log_wealth[i]))
+        if not is_late:
+            self.owed = max(0.0, self.owed - booked.worst)
         self._find_bound()
         self._carry()
         # Where nothing was at stake rewards may be of another kind.

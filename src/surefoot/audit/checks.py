@@ -6,6 +6,7 @@ rounds were decided. It is learned when every earlier round that others wait for
 on a reward's value.
 
 A guard's round without a share has nothing at stake. It waits for those before it that have, and none waits for it.
+Where many settled rounds wait for one of a guard's, that one is learned at its worst, and again once it is settled.
 """
 
 import heapq
@@ -45,6 +46,7 @@ class OpenRound:
     rewards: dict[str, Values] = field(default_factory=dict)
     is_settled: bool = False
     is_abandoned: bool = False
+    is_late: bool = False  # learned before it was settled
 
     @property
     def received(self) -> Values:
@@ -56,10 +58,14 @@ R = TypeVar("R", bound=OpenRound)
 
 
 class Turns(Generic[R]):
-    """The order of learning."""
+    """The order of learning.
 
-    def __init__(self) -> None:
-        self._places = 0
+    patience: a round that is not settled is learned once so many others wait for it; None lets them wait
+    """
+
+    def __init__(self, patience: int | None = None) -> None:
+        self._places = self._waiting = 0
+        self._patience = patience
         self._queue: deque[R] = deque()  # rounds that others wait for
         self._income: list[tuple[int, R]] = []  # a heap of settled rounds that none waits for
 
@@ -69,27 +75,37 @@ class Turns(Generic[R]):
         entry.place = self._places
         if entry.waits:
             self._queue.append(entry)
-        elif entry.is_settled:
+        if entry.is_settled:
             self.settle(entry)
 
     def settle(self, entry: R) -> None:
         """Let a round be learned once its turn comes."""
         entry.is_settled = True
-        if entry.is_income and entry.place:
+        if not entry.place:  # settled before it has one
+            return
+        if entry.is_income or entry.is_late:
             heapq.heappush(self._income, (entry.place, entry))
+        elif entry.waits:
+            self._waiting += 1
 
     def due(self) -> R | None:
-        """Remove the next round, if it is its turn."""
+        """Remove the next round, if it is its turn; one that is late will have another."""
         queue, income = self._queue, self._income
         while queue and not queue[0].waits:
             queue.popleft()
         if income and not (queue and queue[0].place < income[0][0]):
             return heapq.heappop(income)[1]
-        return queue.popleft() if queue and queue[0].is_settled else None
+        if queue and queue[0].is_settled:
+            self._waiting -= 1
+            return queue.popleft()
+        if queue and self._patience is not None and self._waiting >= self._patience:
+            queue[0].is_late = True
+            return queue.popleft()
+        return None
 
     def stop(self) -> list[R]:
         """Let none of the rounds so far be learned; those that are settled."""
-        rounds, self._queue = self._queue, deque()
+        rounds, self._queue, self._waiting = self._queue, deque(), 0
         for entry in rounds:
             entry.waits = False
         return [entry for entry in rounds if entry.is_settled]
@@ -99,6 +115,7 @@ class Checks(ABC, Generic[R]):
     """Everything that the events so far say of an experiment of one kind."""
 
     coins: CoinFairness | None = None  # of a guard
+    patience: ClassVar[int | None] = None  # of a guard: settled rounds that wait for one, until it is learned without
     is_pair: ClassVar[bool] = False  # whether it is a guard's
     keeps_abandoned: ClassVar[bool]  # whether one that is abandoned is learned all the same, at its worst
 
@@ -110,7 +127,7 @@ class Checks(ABC, Generic[R]):
         self._settle_after: int | None = created.settings.get("settle_after")
         self._open: dict[int, R] = {}
         self._by_id: dict[str, R] = {}
-        self._turns = Turns[R]()
+        self._turns = Turns[R](self.patience)
         self._windows: deque[R] = deque()
         self.units: dict[str, R] = {}
         self._parts: dict[str, int] = {}  # rewards that came for each decision
@@ -219,7 +236,8 @@ class Checks(ABC, Generic[R]):
     def _learn_settled(self) -> None:
         """Learn up to the first round that is not settled."""
         while (entry := self._turns.due()) is not None:
-            self._leave(entry)
+            if entry.is_settled:
+                self._leave(entry)
             self._learn(entry)
 
     def _leave(self, entry: R) -> None:
@@ -244,7 +262,7 @@ class Checks(ABC, Generic[R]):
         for entry in self._turns.stop():
             self._leave(entry)
 
-    def _is_late(self, event: Event, entry: R) -> bool:
+    def _has_closed(self, event: Event, entry: R) -> bool:
         """Whether the round's window had closed."""
         return self._window is not None and event.time >= entry.time + self._window
 
@@ -275,7 +293,7 @@ class Checks(ABC, Generic[R]):
             return "it has one already"
         if not values:
             return "it names no metric"
-        if self._is_late(event, entry):
+        if self._has_closed(event, entry):
             return "its window had closed"
         return "" if self._holds(values) else f"{values} is not within what was declared, or what can be computed with"
 
@@ -283,7 +301,7 @@ class Checks(ABC, Generic[R]):
         """A reward that counts must not be turned away: learning only what is welcome would bias everything."""
         received = {} if entry is None else entry.rewards[reward.decision_id]
         # Of a round that is settled, only another metric comes too late: the same one is a conflict, or repeated.
-        is_open = entry is not None and not self._is_late(event, entry)
+        is_open = entry is not None and not self._has_closed(event, entry)
         is_open = is_open and entry is not None and (not entry.is_settled or set(values) <= set(received))
         is_wrong = {
             "unknown": entry is not None,
@@ -303,7 +321,7 @@ class Checks(ABC, Generic[R]):
         received = {} if entry is None else entry.rewards[key]
         is_new = key not in self._corrected and event.key == f"x:{key}"
         is_sound = bool(received) and set(values) <= set(received) and self._holds(values)
-        if entry is None or entry.unit is not None or self._is_late(event, entry) or not (is_new and is_sound):
+        if entry is None or entry.unit is not None or self._has_closed(event, entry) or not (is_new and is_sound):
             text = f"the reward of {key!r} was corrected, but had not come, was learned, or corrected"
             self.findings.add(event.number, "corrected", text)
             return
@@ -344,7 +362,7 @@ class Checks(ABC, Generic[R]):
         text = self._played_fault(entry, voided)
         if entry is None or entry.is_settled or entry.rewards[key]:
             text = "it is not without a reward: that would choose the data"
-        elif self._is_late(event, entry):
+        elif self._has_closed(event, entry):
             text = "its window had closed"
         elif key in self._voided or event.key != f"v:{key}":
             text = f"that is said once, under a key of its own, and not {event.key!r}"
@@ -375,7 +393,7 @@ class Checks(ABC, Generic[R]):
             text = f"the window of {window.decision_id!r} (round {window.round}) closed, but is not the oldest"
             self.findings.add(event.number, "window", text)
             return
-        if not self._is_late(event, entry):
+        if not self._has_closed(event, entry):
             self.findings.add(event.number, "window", f"the window of round {window.round} closed too early")
         if window.is_missing != (not entry.received):
             word = "a" if entry.received else "no"

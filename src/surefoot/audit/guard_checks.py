@@ -31,6 +31,7 @@ class GuardChecks(Checks[OpenPair]):
 
     keeps_abandoned = True
     is_pair = True
+    patience = 8
 
     def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
         self._declared: GuardDeclarations = read_guard(created.settings)
@@ -107,12 +108,12 @@ class GuardChecks(Checks[OpenPair]):
         return all(metric.name in received for metric in self._declared.metrics)
 
     def _learn(self, entry: OpenPair) -> None:
-        values = self._worth(entry)
+        values = self._worth(entry) if entry.is_settled else [math.nan] * len(self._banks)
         for bank, booked, value in zip(self._banks, entry.booked, values, strict=True):
             if value < bank.metric.low:
                 text = f"round {entry.round} has a reward of {bank.metric.name!r} below its declared bounds"
                 self.findings.add(self.tally.events, "reward", text)
-            self._earn(bank, booked, entry.is_learner, value)
+            self._earn(bank, booked, entry, value)
         known = [value for value in values if not math.isnan(value)]
         if known:
             self.coins.rewarded(known[0])
@@ -137,8 +138,8 @@ class GuardChecks(Checks[OpenPair]):
             for metric in self._declared.metrics
         ]
 
-    def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
-        bank.enter(booked, is_learner, value)
+    def _earn(self, bank: RebuiltBank, booked: BookedRound, entry: OpenPair, value: float) -> None:
+        bank.enter(booked, entry.is_learner, value, is_late=entry.is_late and entry.is_settled)
 
     def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         return ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0

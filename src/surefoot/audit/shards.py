@@ -25,7 +25,7 @@ from surefoot.audit.confidence_sets import EPS
 from surefoot.audit.constraints import CUMULATIVE, RESERVE
 from surefoot.audit.declarations import GUARDS, Declarations, GuardDeclarations, faults, read_guard, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
-from surefoot.audit.guard_checks import WRITTEN, GuardChecks, predicted, unfair
+from surefoot.audit.guard_checks import WRITTEN, GuardChecks, OpenPair, predicted, unfair
 from surefoot.audit.ledger import AuditLedger
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.recorded_proof import LinearFact, ProofChecker, Tolerances
@@ -200,6 +200,7 @@ class SharedChain(ABC):
     """The chain where shards meet, event by event."""
 
     is_pair: bool
+    patience: int | None = None  # of a guard
 
     def __init__(self, hub: Journal, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
         self._hub, self._name, self._journals, self.expected = hub, name, journals, expected
@@ -209,7 +210,7 @@ class SharedChain(ABC):
         self.coins: CoinFairness | None = None
         self.shards: dict[str, AuditedShard] = {}
         self._watermark = self._time = -math.inf
-        self._turns = Turns[MergedRound]()
+        self._turns = Turns[MergedRound](self.patience)
 
     def take(self, event: Event) -> None:
         """Check one event."""
@@ -805,7 +806,7 @@ class LeasedGuardChecks(GuardChecks):
         if share != 0.0:
             super()._check_figures(certificate, share, problems)
 
-    def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
+    def _earn(self, bank: RebuiltBank, booked: BookedRound, entry: OpenPair, value: float) -> None:
         """A shard earns nothing: its rewards enter where all are merged."""
 
 
@@ -813,6 +814,7 @@ class SharedBank(SharedChain):
     """The chain where shards of a guard meet."""
 
     is_pair = True
+    patience = GuardChecks.patience
 
     coins: CoinFairness
 
@@ -903,10 +905,12 @@ class SharedBank(SharedChain):
         self._turns.put(merged)
 
     def _enter(self, merged: MergedRound) -> None:
+        is_late = merged.is_late and merged.is_settled
         for bank, booked in zip(self._banks, merged.booked, strict=True):
-            bank.enter(booked, merged.is_learner, self._value(bank, merged.reward))
-        self._entered += 1
-        self.tally.learned += 1
+            reward = self._value(bank, merged.reward) if merged.is_settled else math.nan
+            bank.enter(booked, merged.is_learner, reward, is_late=is_late)
+        self._entered += not is_late
+        self.tally.learned += merged.is_settled
 
     def _value(self, bank: RebuiltBank, reward: dict[str, float | None] | None) -> float:
         """A reward as the bank takes it: abandoned, it counts at its worst; missing, as its default if there is one."""

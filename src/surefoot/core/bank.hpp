@@ -213,9 +213,10 @@ inline double centre_of(double s, double low, const Expected& side) {
   return std::min(std::max(cut, low), 1.0);
 }
 
-// Let every rate bet on a round; a reward that is NaN is missing, and counts where it pays least.
+// Let every rate bet on a round; a reward that is NaN is missing, and counts where it pays least. `times` is 1, or -1
+// to take such a bet back.
 inline void bet(const MetricSettings& s, PerRate& wealth, double p, const Booked& booked, bool is_learner,
-                double reward) {
+                double reward, double times = 1.0) {
   const double weight = s.alpha - s.sign * p, slope = weight / (1.0 - p);
   const double least = (is_learner ? s.sign : slope) < 0.0 ? 1.0 : s.low;
   const double y = std::isnan(reward) ? least : std::min(std::max(reward, s.low), 1.0);
@@ -227,7 +228,7 @@ inline void bet(const MetricSettings& s, PerRate& wealth, double p, const Booked
     const double expected = rate * (s.sign * p * a + weight * b), won = coefficient * (y - centre);
     const double term = expected + log1p_of(won);
     const double rounding = 1.0 + std::fabs(term) + (1.0 + std::fabs(coefficient)) / (1.0 + won);
-    wealth[i] += term - (ROUNDING * rounding + 2.3e-16 * std::fabs(wealth[i]));
+    wealth[i] += times * term - (ROUNDING * rounding + 2.3e-16 * std::fabs(wealth[i]));
   }
 }
 
@@ -269,12 +270,18 @@ constexpr void remember(SideEstimate& side, double reward, double expected) {
   }
 }
 
-// Take in the next round in the order of decisions. One with nothing at stake teaches nothing of the two sides: its
-// rewards may be of another kind than those of rounds in which proposal and baseline differ.
-inline void enter(const MetricSettings& s, Bank& bank, double p, const Booked& booked, bool is_learner, double reward) {
+// Take in the next round in the order of decisions or, of a late one that entered without its reward, the reward. A
+// round with nothing at stake teaches nothing of the two sides: its rewards may be of another kind than those of rounds
+// in which proposal and baseline differ.
+inline void enter(const MetricSettings& s, Bank& bank, double p, const Booked& booked, bool is_learner, double reward,
+                  bool is_late) {
+  if (is_late) {
+    bet(s, bank.wealth, p, booked, is_learner, NOT_A_NUMBER, -1.0);
+  } else {
+    bank.owed = booked.worst > 0.0 ? std::max(0.0, rounded_up(bank.owed - booked.worst)) : bank.owed;
+    bank.entered += 1.0;
+  }
   bet(s, bank.wealth, p, booked, is_learner, reward);
-  bank.owed = booked.worst > 0.0 ? std::max(0.0, rounded_up(bank.owed - booked.worst)) : bank.owed;
-  bank.entered += 1.0;
   bank.bound = mixture_bound(bank.wealth, s.event);
   carry(s, bank, bank.carried);
   if (p == 0.0 || std::isnan(reward)) return;

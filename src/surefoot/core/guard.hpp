@@ -51,17 +51,22 @@ inline void charge_round(std::span<const MetricSettings> settings, std::span<Ban
   for (std::size_t i = 0; i < banks.size(); ++i) charge(settings[i], banks[i], share, is_learner);
 }
 
-// Take the rewards of the next round in, one for each metric; NaN where it is missing.
+// Take in the rewards of the next round, or of a late one that entered without them, one for each metric; NaN where it
+// is missing.
 inline void enter_round(std::span<const MetricSettings> settings, std::span<Bank> banks, double share,
-                        std::span<const Booked> booked, bool is_learner, std::span<const double> rewards) {
-  for (std::size_t i = 0; i < banks.size(); ++i) enter(settings[i], banks[i], share, booked[i], is_learner, rewards[i]);
+                        std::span<const Booked> booked, bool is_learner, std::span<const double> rewards,
+                        bool is_late) {
+  for (std::size_t i = 0; i < banks.size(); ++i) {
+    enter(settings[i], banks[i], share, booked[i], is_learner, rewards[i], is_late);
+  }
 }
 
 // The same for what is told of the lift.
 inline void enter_lifts(std::span<const MetricSettings> settings, std::span<Lift> lifts, double share,
-                        std::span<const Booked> booked, bool is_learner, std::span<const double> rewards) {
+                        std::span<const Booked> booked, bool is_learner, std::span<const double> rewards,
+                        bool is_late) {
   for (std::size_t i = 0; i < lifts.size(); ++i) {
-    enter_lift(lifts[i], settings[i].low, share, booked[i], is_learner, rewards[i]);
+    enter_lift(lifts[i], settings[i].low, share, booked[i], is_learner, rewards[i], is_late);
   }
 }
 

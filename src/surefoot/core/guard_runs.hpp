@@ -69,7 +69,7 @@ struct GuardRuns {
     for (std::size_t run = 0; run < runs; ++run) {
       const std::size_t first = run * metrics();
       enter_round(settings.metrics, banks_of(run), due.shares[run], std::span(due.booked).subspan(first, metrics()),
-                  due.is_learner[run] != 0, std::span(due.rewards).subspan(first, metrics()));
+                  due.is_learner[run] != 0, std::span(due.rewards).subspan(first, metrics()), false);
     }
   }
 };

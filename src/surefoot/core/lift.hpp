@@ -29,30 +29,40 @@ struct Interval {
   double low, high;
 };
 
-// Let every rate bet on x >= -loss, or book -spread where x could ruin it.
-inline void bet_on_lift(PerRate& wealth, double x, double loss, double spread) {
+// Let every rate bet on x >= -loss, or book -spread where x could ruin it; `times` is 1, or -1 to take that back.
+inline void bet_on_lift(PerRate& wealth, double x, double loss, double spread, double times) {
   for (std::size_t i = 0; i < RATES; ++i) {
     const double rate = RATE_GRID[i], gain = log1p_of(rate * x);
     const double term = rate * loss < NEAR_RUIN ? gain : -rate * spread;
-    wealth[i] += term - ROUNDING * (1.0 + std::fabs(term));
+    wealth[i] += times * term - ROUNDING * (1.0 + std::fabs(term));
   }
 }
 
-// Take in a round of which both sides were expected to bring so much. A missing reward may have been anything: it
-// counts at its worst for either bet, or whoever loses bad news would gain by it.
-inline void enter_lift(Lift& lift, double low, double p, const Booked& booked, bool is_learner, double reward) {
+// Take in a round of which both sides were expected to bring so much, or the reward of a late one. A missing reward may
+// have been anything: it counts at its worst for either bet, or whoever loses bad news would gain by it.
+inline void enter_lift(Lift& lift, double low, double p, const Booked& booked, bool is_learner, double reward,
+                       bool is_late) {
   if (p <= 0.0) return;
   const double learner = booked.learner.mean, baseline = booked.baseline.mean;
   const double gap = learner - baseline, spread = 1.0 - low;
   const auto played = [&](double y) { return gap + (y - learner) / p; };
   const auto kept = [&](double y) { return gap + (baseline - y) / (1.0 - p); };
   const auto found = [&](double y) { return is_learner ? played(y) : kept(y); };
-  const bool is_missing = std::isnan(reward);
-  const double least = is_missing ? std::min(found(low), found(1.0)) : found(reward);
-  const double most = is_missing ? std::max(found(low), found(1.0)) : least;
-  lift.count += 1.0;
-  bet_on_lift(lift.above, least, -std::min(played(low), kept(1.0)), spread);
-  bet_on_lift(lift.below, -most, std::max(played(1.0), kept(low)), spread);
+  const auto bet_both = [&](double least, double most, double times) {
+    bet_on_lift(lift.above, least, -std::min(played(low), kept(1.0)), spread, times);
+    bet_on_lift(lift.below, -most, std::max(played(1.0), kept(low)), spread, times);
+  };
+  const double worst = std::min(found(low), found(1.0)), best = std::max(found(low), found(1.0));
+  if (is_late) {
+    bet_both(worst, best, -1.0);
+  } else {
+    lift.count += 1.0;
+  }
+  if (std::isnan(reward)) {
+    bet_both(worst, best, 1.0);
+  } else {
+    bet_both(found(reward), found(reward), 1.0);
+  }
 }
 
 // The interval of the mean of mu_a - mu_b, cut to what rewards from `low` to 1 allow.

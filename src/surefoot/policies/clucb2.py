@@ -20,6 +20,7 @@ from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION, UNKNOWN, Known, LinearPolicy
 from surefoot.policies.open_baseline import DrawnBaseline
 from surefoot.policies.policy import arguments
+from surefoot.policies.settlement import OpenRound
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.gates import FLOOR, question_of, unknown_proof
@@ -178,11 +179,11 @@ class CLUCB2(LinearPolicy):
             )
         return super()._decide_over(actions, baseline, known, order)
 
-    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
+    def _learn_round(self, entry: OpenRound, reward: float) -> None:
         if self._watch is None and self._nested is not None:
-            self._enter_set(record, reward, is_learner)
+            self._enter_set(entry[0], reward, entry[1])
         else:
-            super()._learn_record(record, reward, is_learner)
+            super()._learn_round(entry, reward)
 
     def _enter_set(self, features: bytes, reward: float, is_learner: bool) -> None:
         if self._nested is None:

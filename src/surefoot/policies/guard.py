@@ -18,7 +18,7 @@ from surefoot.policies import guard_settings
 from surefoot.policies.coin import draw_coin, read_seed
 from surefoot.policies.decision import GuardDecision, Source, round_of
 from surefoot.policies.policy import Policy, Round, arguments, shaped
-from surefoot.policies.settlement import INCOME, Settlement
+from surefoot.policies.settlement import INCOME, LATE, OpenRound, Settlement
 from surefoot.policies.units import OpenUnit, Units
 from surefoot.safety.bank_proof import check_bank
 from surefoot.safety.guard_certificate import certified
@@ -145,7 +145,8 @@ class Guard(Policy):
             "seed": self._seed,
         }
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
-        super().__init__(settings, Settlement(guard_settings.read_window("settle_after", settle_after), default))
+        window = guard_settings.read_window("settle_after", settle_after)
+        super().__init__(settings, Settlement(window, default, worst=(math.nan,) * len(self._metrics)))
         share = delta / len(self._metrics)
         self._promises = [metric.settings(share, promise) for metric in self._metrics.values()]
         pace = goal if ramp == "auto" else ramp
@@ -442,16 +443,18 @@ class Guard(Policy):
     def _settle(self, round_: int, reward: tuple[float, ...]) -> None:
         entry, is_turn = self._settlement.rewarded(round_, reward, self._rounds)
         if is_turn:
-            self._learn_record(entry[0], reward, entry[1])
-            if self._settlement.rewards:
-                self._learn_due()
+            self._learn_round(entry, reward)
+        if self._settlement.rewards:
+            self._learn_due()
 
-    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
-        self._count_booked(record, reward, is_learner)
-        self._books.enter(record, is_learner, reward)
+    def _learn_round(self, entry: OpenRound, reward: Any) -> None:
+        self._count_booked(entry, reward)
+        record, is_learner, teaches = entry
+        self._books.enter(record, is_learner, reward, teaches == LATE)
 
-    def _count_booked(self, record: bytes, reward: Any, is_learner: bool) -> None:
+    def _count_booked(self, entry: OpenRound, reward: Any) -> None:
         """Count a round for the means of both sides, if it had a share: where nothing is at stake they may differ."""
+        record, is_learner, _ = entry
         if SHARE.unpack_from(record)[0] > 0.0:
             self.booked.add(reward, is_learner=is_learner)
 

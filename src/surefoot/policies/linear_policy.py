@@ -28,6 +28,7 @@ from surefoot.policies.linear_certificate import Promise, certify
 from surefoot.policies.linear_settings import linear_settings, read_known_reward
 from surefoot.policies.open_baseline import DrawnBaseline, most_telling, read_drawn
 from surefoot.policies.policy import Policy, shaped
+from surefoot.policies.settlement import OpenRound
 from surefoot.safety.alarm import AlarmKind, delta_of
 from surefoot.safety.ledger import Ledger
 from surefoot.safety.proof import Proof
@@ -357,7 +358,8 @@ class LinearPolicy(Policy):
         super().report_breach(kind, text)
         self._memory.refuted = max(1.0, self._memory.refuted)  # does not overwrite TOO_HIGH
 
-    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
+    def _learn_round(self, entry: OpenRound, reward: float) -> None:
+        record, is_learner, _ = entry
         if self._watch is None:
             self._core.learn(record, reward, is_learner)
             return

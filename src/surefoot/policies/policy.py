@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, Matrix, Vector, finite, finite_array
 from surefoot.errors import AlarmError, DecisionError, InputError, StateError
 from surefoot.policies.decision import ALARMED, FREE, HOLD, Decision, GuardDecision, Source, check_recalled, round_of
-from surefoot.policies.settlement import Reward, Settlement, read_settlement
+from surefoot.policies.settlement import OpenRound, Reward, Settlement, read_settlement
 from surefoot.safety.alarm import Alarm, AlarmKind, Response
 from surefoot.safety.certificate import Certificate, unproved
 from surefoot.values import short
@@ -215,8 +215,9 @@ class Policy(ABC):
         """How many numbers are kept of an open round; 0 if that is not checked."""
         return self.dim
 
-    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
+    def _learn_round(self, entry: OpenRound, reward: Any) -> None:
         """Learn the reward of a round from what was kept of it."""
+        record, is_learner, _ = entry
         self.learn(np.frombuffer(record).copy(), reward, is_learner)
 
     def _learn_row(self, features: Vector, reward: float) -> None:
@@ -309,10 +310,10 @@ class Policy(ABC):
         is_plain = is_own and type(reward) is float and -LARGEST <= reward <= LARGEST
         settlement, value = self._settlement, reward if is_plain else self._read_reward(reward)
         entry, is_turn = settlement.rewarded(round_, value, self._rounds)
-        features, is_learner, teaches = entry
+        _, is_learner, teaches = entry
         if is_turn:
             try:
-                self._learn_record(features, value, is_learner)
+                self._learn_round(entry, value)
             except Exception:
                 # A call that raises has changed nothing: the round is open again, and first in line.
                 settlement.put_back(round_, entry)
@@ -574,9 +575,8 @@ class Policy(ABC):
     def _learn_due(self) -> None:
         """Learn waiting rewards in the order of the decisions, up to the first round that is not settled."""
         while (due := self._settlement.take()) is not None:
-            _, (features, is_learner, _), value = due
             try:
-                self._learn_record(features, value, is_learner)
+                self._learn_round(*due[1:])
             except Exception:
                 self._settlement.put_back(*due)
                 raise

@@ -6,7 +6,9 @@ reward may come at any time, and waits until every earlier round that teaches is
 `abandon`, or by a default once its window of rounds has passed.
 
 A guard's round with nothing at stake is income. It waits in the same way, and no other round waits for it: it can only
-raise what is proved, so that leaving it out is valid, and taking it in late as well.
+raise what is proved, so that leaving it out is valid, and taking it in late as well. And a guard can do without a
+reward: the round counts at its worst then. So where many rewards wait for one, its round enters at its worst, and when
+the reward comes after all, it counts in place of that.
 """
 
 import heapq
@@ -23,8 +25,9 @@ from surefoot.errors import ConfigError, DecisionError, InputError, StateError
 MOST_ROUNDS = 2.0**53  # beyond it a float no longer counts
 
 # What a reward teaches, which is fixed when its round is decided and never when it comes: nothing (0), something in the
-# order of decisions (1), or something that no other waits for.
-INCOME = 2
+# order of decisions, or something that no other waits for. And what a round becomes that entered without its reward.
+IN_ORDER, INCOME, LATE = 1, 2, 3
+PATIENCE = 8  # rewards that wait for one, until its round enters without it
 # An open round: its features, whether the learner played, and what it teaches. Features are bytes, so that a state with
 # very many open rounds is written quickly.
 OpenRound: TypeAlias = tuple[bytes, bool, int]
@@ -37,15 +40,16 @@ class Settlement:
 
     settle_after: a round still without a reward so many rounds later is settled by `default_reward`; None waits for
     good
+    worst: what a round enters by that is late; None lets all others wait for it
     """
 
-    def __init__(self, settle_after: int | None, default_reward: Reward) -> None:
-        self.settle_after, self.default_reward = settle_after, default_reward
+    def __init__(self, settle_after: int | None, default_reward: Reward, worst: Reward | None = None) -> None:
+        self.settle_after, self.default_reward, self._worst = settle_after, default_reward, worst
         self._open: dict[int, OpenRound] = {}
         self.rewards: dict[int, Reward] = {}  # rewards that have come and wait for an earlier round
         self.parts: dict[int, dict[str, float]] = {}  # of open rounds that wait for further metrics, those that came
         self._queue: deque[int] = deque()  # rounds that others wait for, in their order; the first one is open
-        self._income: list[int] = []  # a heap of rounds that are income, whose reward has come and waits
+        self._income: list[int] = []  # a heap of rounds that none waits for, whose reward has come and waits
         self.defaults = 0  # rounds settled by the default
         self._drawn: set[int] = set()  # open rounds whose baseline drew: what is booked is no row of theirs
 
@@ -113,7 +117,7 @@ class Settlement:
     def decided(self, round_: int, features: bytes, is_learner: bool, teaches: int) -> None:
         """Open a round; the one whose window of rounds ends with it is settled by the default."""
         self._open[round_] = (features, is_learner, teaches)
-        if teaches and teaches != INCOME:
+        if teaches == IN_ORDER:
             self._queue.append(round_)
         if self.settle_after is not None:
             expired = round_ - self.settle_after
@@ -136,7 +140,7 @@ class Settlement:
     def _wait(self, round_: int, teaches: int, value: Reward) -> None:
         """Keep a reward until its turn comes."""
         self.rewards[round_] = value
-        if teaches == INCOME:
+        if teaches != IN_ORDER:
             heapq.heappush(self._income, round_)
 
     def rewarded(self, round_: int, value: Reward, rounds: int) -> tuple[OpenRound, bool]:
@@ -149,12 +153,12 @@ class Settlement:
         if entry is None or round_ in self.rewards:
             raise self._not_open(round_, rounds, "observed")
         teaches, queue = entry[2], self._queue
-        # Income has its turn if nothing is open that was decided before it, another round if it is the first in line.
-        if teaches and queue and queue[0] != round_ and (teaches != INCOME or queue[0] < round_):
+        # The first in line has its turn; and one that none waits for, if none is in line that was decided before it.
+        if teaches and queue and queue[0] != round_ and (teaches == IN_ORDER or queue[0] < round_):
             self._wait(round_, teaches, value)
             return entry, False
         del self._open[round_]
-        if teaches and teaches != INCOME:
+        if teaches == IN_ORDER:
             self._next()
         return entry, bool(teaches)
 
@@ -172,7 +176,7 @@ class Settlement:
         """Let the round that was decided last teach nothing."""
         features, is_learner, teaches = self._open[round_]
         self._open[round_] = (features, is_learner, 0)
-        if teaches and teaches != INCOME:
+        if teaches == IN_ORDER:
             self._queue.pop()
 
     def played(self, round_: int, features: bytes, is_learner: bool) -> None:
@@ -187,7 +191,7 @@ class Settlement:
             self._next()
 
     def take(self) -> tuple[int, OpenRound, Reward] | None:
-        """Remove the next waiting round and its reward, if it is its turn.
+        """Remove the next waiting round and its reward, if it is its turn; one that is late stays open.
 
         Removed first, then learned: an interruption in between may lose a reward, but never counts it twice.
         """
@@ -195,19 +199,25 @@ class Settlement:
         if income and not (queue and queue[0] < income[0]):
             oldest = heapq.heappop(income)
             return oldest, self._open.pop(oldest), self.rewards.pop(oldest)
-        if not queue or queue[0] not in self.rewards:
+        if not queue:
             return None
         oldest = queue[0]
-        entry, value = self._open.pop(oldest), self.rewards.pop(oldest)
+        if oldest in self.rewards:
+            entry, value = self._open.pop(oldest), self.rewards.pop(oldest)
+        elif self._worst is not None and len(self.rewards) - len(income) >= PATIENCE:
+            entry, value = self._open[oldest], self._worst
+            self._open[oldest] = (*entry[:2], LATE)
+        else:
+            return None
         self._next()
         return oldest, entry, value
 
     def put_back(self, round_: int, entry: OpenRound, value: Reward | None = None) -> None:
         """Open a round again that was removed and could not be learned, with its reward if there is one."""
         self._open[round_] = entry
-        if entry[2] != INCOME:
+        if entry[2] == IN_ORDER:
             self._queue.appendleft(round_)
-        if value is not None:
+        if value is not None and value is not self._worst:
             self._wait(round_, entry[2], value)
 
     def stop_teaching(self) -> None:
@@ -246,14 +256,14 @@ class Settlement:
             raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
         for round_, is_learner, flag, row in zip(rounds, learner, known, rows, strict=True):
             self._open[_number(round_)] = (row.tobytes(), bool(is_learner), _teaches(flag))
-        self._queue = deque(sorted(round_ for round_, (_, _, what) in self._open.items() if what not in (0, INCOME)))
+        self._queue = deque(sorted(round_ for round_, (_, _, teaches) in self._open.items() if teaches == IN_ORDER))
         waiting = zip(state["waiting_rounds"], state["waiting_rewards"], strict=True)
         self.rewards = {int(round_): _value(value) for round_, value in waiting}
         self.defaults = int(state["settled_by_default"])
         self._drawn = {_number(round_) for round_ in state.get("pending_drawn", ())}
         if not all(round_ in self._open and self._open[round_][2] for round_ in self.rewards):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
-        self._income = sorted(round_ for round_ in self.rewards if self._open[round_][2] == INCOME)
+        self._income = sorted(round_ for round_ in self.rewards if self._open[round_][2] != IN_ORDER)
 
 
 def _number(saved: Any) -> int:
@@ -266,8 +276,8 @@ def _number(saved: Any) -> int:
 
 def _teaches(saved: Any) -> int:
     """What a round teaches."""
-    if saved not in (0, 1, INCOME):
-        raise StateError(f"What a pending round teaches must be 0, 1 or {INCOME}, but got {saved!r:.80}.")
+    if saved not in (0, IN_ORDER, INCOME, LATE):
+        raise StateError(f"What a pending round teaches must be 0, 1, 2 or 3, but got {saved!r:.80}.")
     return int(saved)
 
 

@@ -20,6 +20,7 @@ from surefoot.policies.decision import TRY, GuardDecision, Source, check_recalle
 from surefoot.policies.guard import SHARE
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.policy import Round
+from surefoot.policies.settlement import OpenRound
 from surefoot.rounds.events import METRIC, Lease, PairHanded, PairHandIn, RowsHanded, RowsHandIn
 from surefoot.safety.ledger import Ledger
 from surefoot.sharing.pots import question_of, recall_row
@@ -234,7 +235,8 @@ class LeasedLUCB(SafeLUCB):
     def _record_size(self) -> int:
         return self.dim + 1
 
-    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
+    def _learn_round(self, entry: OpenRound, reward: float) -> None:
+        record, is_learner, _ = entry
         features, (round_,) = record[: -struct.calcsize("=d")], struct.unpack("=d", record[-struct.calcsize("=d") :])
         self._local.append((int(round_), features, reward, is_learner))
         self._steering.learn(features, reward, is_learner)
@@ -344,9 +346,9 @@ class LeasedGuard(Guard):
         self._settlement.played(decision.round, SHARE.pack(decision.share) + rest, decision.source == "learner")
         return decision
 
-    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
+    def _learn_round(self, entry: OpenRound, reward: Any) -> None:
         """Count it: it enters where the shards meet."""
-        self._count_booked(record, reward, is_learner)
+        self._count_booked(entry, reward)
 
     def arrays(self) -> dict[str, Any]:
         """As of the policy that is leased, and what was done under the lease."""

@@ -80,11 +80,11 @@ struct GuardBooks {
     return before;
   }
 
-  void enter(const nb::bytes& kept, bool is_learner, const std::vector<double>& rewards) {
+  void enter(const nb::bytes& kept, bool is_learner, const std::vector<double>& rewards, bool is_late) {
     const Record record(kept, banks.size());
     check_size(rewards.size(), banks.size(), "Rewards");
-    enter_lifts(settings.metrics, lifts, record.share, record.booked, is_learner, rewards);
-    enter_round(settings.metrics, banks, record.share, record.booked, is_learner, rewards);
+    enter_lifts(settings.metrics, lifts, record.share, record.booked, is_learner, rewards, is_late);
+    enter_round(settings.metrics, banks, record.share, record.booked, is_learner, rewards, is_late);
   }
 
   std::vector<std::pair<double, double>> intervals() const {
@@ -212,8 +212,9 @@ void bind_guard(nb::module_& module) {
             }
           },
           "rounds"_a, "Pay for so many rounds of which nothing is left.")
-      .def("enter", &GuardBooks::enter, "plan"_a, "is_learner"_a, "rewards"_a,
-           "Take in the rewards of the next round in the order of decisions; NaN is missing.")
+      .def("enter", &GuardBooks::enter, "plan"_a, "is_learner"_a, "rewards"_a, "is_late"_a = false,
+           "Take in the rewards of the next round in the order of decisions, or of a late one that entered without "
+           "them; NaN is missing.")
       .def(
           "save", [](const GuardBooks& books) { return save_rows(books.banks); }, "The numbers of every bank.")
       .def(
