@@ -71,7 +71,7 @@ class Guard(Policy):
     seed : int, optional
         For simulations: coins that can be repeated. Left out, they come from the system.
     settle_after : int, optional
-        Rounds after which a reward that has not come is booked as `default_reward`, or else at its worst.
+        Rounds after which a reward that has not come is booked as `default_reward`, or else at its worst for good.
     default_reward : float, optional
         What a reward counts that has not come; of several metrics each has its own. The promise is then about rewards
         within the window: without a default it covers what comes later, too.
