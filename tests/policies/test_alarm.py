@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import surefoot
 from surefoot.errors import AlarmError, ConfigError
-from surefoot.safety.alarm import delta_of
+from surefoot.policies.delta_split import delta_of
 
 ROWS = np.array([[0.6, 0.0], [0.9, 0.0], [0.1, 0.8]])
 LINEAR: dict[str, Any] = {"dim": 2, "alpha": 0.3, "delta": 0.1, "noise": 0.3, "theta_bound": 1.0, "feature_bound": 1.0}

@@ -1,6 +1,6 @@
 """CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known."""
 
-from surefoot.policies.drift_watch import WATCH_SHARE
+from surefoot.policies.delta_split import WATCH_SHARE
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.policy import arguments
 from surefoot.safety.gates import known_proof

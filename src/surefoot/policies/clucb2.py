@@ -15,7 +15,7 @@ from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.nested import Nested, Split
 from surefoot.policies.decision import FREE, HELD_OUT, HOLD, Decision
-from surefoot.policies.drift_watch import WATCH_SHARE
+from surefoot.policies.delta_split import WATCH_SHARE
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION, UNKNOWN, Known, LinearPolicy
 from surefoot.policies.open_baseline import DrawnBaseline

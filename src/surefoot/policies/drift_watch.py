@@ -14,7 +14,6 @@ from surefoot.errors import ConfigError, InputError
 from surefoot.policies.coin import draw_coin, read_seed
 from surefoot.policies.decision import Source
 
-WATCH_SHARE = 0.1  # of delta, for false alarms of the watch
 KNOWN = struct.Struct("=dd")  # what follows the features of an open round: its declared mean, and its number
 
 

@@ -1,4 +1,4 @@
-"""Settings of linear policies: checked once, then the core's. Of SafeLUCB also how delta is split."""
+"""Settings of linear policies: checked once, then the core's."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError
 from surefoot.linear.actions import LENGTH_TOLERANCE
 from surefoot.linear.radius import BY_LIKELIHOOD, bound_theta, read_radius
-from surefoot.safety.alarm import delta_of
+from surefoot.policies.delta_split import spend_delta
 from surefoot.safety.constraints import Constraint
 from surefoot.safety.gates import GATES, OPTIMISMS
 
@@ -21,7 +21,6 @@ from surefoot.safety.gates import GATES, OPTIMISMS
 # Measured after 20 to 40 rows that leave half of the directions open: at 1e9 it is 2e-5 of a width in 5 dimensions and
 # 7e-4 in 20, and at 1e10 already 7e-3 in 20.
 MOST_RESOLVED = 1e9
-REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
 
 # Single numbers: how each is checked, and what it means.
@@ -206,12 +205,3 @@ def safe_settings(core: Any, settings: Mapping[str, Any], constraint: Constraint
         core.range_low, core.range_high = low, high
     core.gate, core.optimism = GATES[gate], OPTIMISMS[optimism]
     core.constraint, core.amount = constraint.code, constraint.amount
-
-
-def spend_delta(core: Any, settings: Mapping[str, Any], delta: float, *, restarts: int) -> None:
-    """Split delta between the confidence sets and, where it is used, the realised sum, after so many restarts."""
-    share = settings["realised_share"] if settings["gate"] == "facts" else 0.0  # events of their own: each its share
-    left = delta_of(delta, restarts, settings["restart_share"])
-    core.sum_delta, sets = share * left, (1.0 - share) * left
-    core.delta = sets / 2 if settings["radius"] == "best" else sets
-    core.likelihood_delta = core.delta if settings["radius"] in BY_LIKELIHOOD else 0.0

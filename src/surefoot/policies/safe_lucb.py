@@ -8,20 +8,18 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import finite
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.policies.drift_watch import WATCH_SHARE
+from surefoot.policies.delta_split import REALISED_SHARE, RESTART_SHARE, WATCH_SHARE, spend_delta
 from surefoot.policies.linear_policy import Known, LinearPolicy
 from surefoot.policies.linear_settings import (
-    REALISED_SHARE,
     length_of_theta,
     read_bounds,
     read_known_reward,
     safe_settings,
-    spend_delta,
     spread_and_radius,
     suitable_ridge,
 )
 from surefoot.policies.policy import arguments
-from surefoot.safety.alarm import RESTART_SHARE, Response
+from surefoot.safety.alarm import Response
 from surefoot.safety.constraints import Constraint, RealisedPath, read_constraint
 from surefoot.safety.gates import safe_proof
 from surefoot.safety.likelihood import Likelihood

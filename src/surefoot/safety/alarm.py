@@ -7,9 +7,8 @@ relearn  learn again from here under the same promise. Rounds played so far stay
          its worst case. That debt must be earned back before the learner plays again, which may never happen
 renew    start a new promise with a new ledger: earlier losses are not made good
 
-Both restarts need delta: the first set gets 0.9 delta and the k-th restart 0.1 delta 2^-k, which add up to delta, so
-one promise covers all of them (docs/mathematics.md, "Alarms and restarts"). The paper's policies spend all of delta on
-their first set, as in the paper; they can only stay.
+Both restarts need a part of delta (`surefoot.policies.delta_split`). The paper's policies spend all of it on their
+first set, as in the paper; they can only stay.
 """
 
 from typing import Any, Literal
@@ -19,7 +18,6 @@ from surefoot.values import Value
 AlarmKind = Literal["contradiction", "reward", "baseline_reward", "features", "drift", "void"]
 Response = Literal["stay", "relearn", "renew"]
 RESPONSES: tuple[Response, ...] = ("stay", "relearn", "renew")
-RESTART_SHARE = 0.1  # of delta, kept for restarts
 
 
 class Alarm(Value, frozen=True, eq=True):
@@ -53,12 +51,3 @@ class Alarm(Value, frozen=True, eq=True):
     def plain(self) -> dict[str, Any]:
         """Plain data from which the same alarm is made."""
         return {"kind": self.kind, "round": self.round, "text": self.text}
-
-
-def delta_of(delta: float, restarts: int, share: float = RESTART_SHARE) -> float:
-    """What the set after so many restarts may spend of delta, a share of which is kept for restarts.
-
-    >>> round(sum(delta_of(0.05, k) for k in range(60)), 12)
-    0.05
-    """
-    return delta * (1.0 - share) if restarts == 0 else delta * share * 2.0**-restarts

@@ -10,7 +10,8 @@ import numpy as np
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.hints import nearest
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, SafeLUCB
-from surefoot.policies.linear_settings import REALISED_SHARE, read_number, suitable_ridge
+from surefoot.policies.delta_split import REALISED_SHARE
+from surefoot.policies.linear_settings import read_number, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 
 if TYPE_CHECKING:
