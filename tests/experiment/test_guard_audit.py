@@ -18,7 +18,7 @@ from surefoot.audit.bank import RebuiltBank, ramp_share
 from surefoot.audit.coins import CoinFairness, coin_of
 from surefoot.audit.declarations import read_guard
 from surefoot.audit.report import as_markdown, promise, verdict
-from surefoot.experiment import Experiment, coins, create_shared, restore, verbs
+from surefoot.experiment import Experiment, coins, create_shared, decisions, restore
 from surefoot.journal import open_journal
 from surefoot.reports.audit_page import as_html
 from surefoot.rounds import Answer, decode, encode, events
@@ -591,7 +591,7 @@ def test_a_round_that_was_rolled_back_has_the_same_coin(tmp_path: Path) -> None:
         lost = list[float | None]()
 
         def fails(turn: Any) -> None:
-            decide = partial(verbs.decide, turn)
+            decide = partial(decisions.decide, turn)
             answers = [decide(shop.read({"baseline": "old", "proposal": "new"})) for _ in range(45)]
             lost.extend(
                 decode(turn.transaction.find(f"d:{one.decision_id}"), events.PairRound).draw  # type: ignore

@@ -10,7 +10,7 @@ import pytest
 import surefoot
 from surefoot.experiment import Experiment
 from surefoot.experiment import snapshots as snapshot_room
-from surefoot.experiment.verbs import PENDING_PER_EVENT
+from surefoot.experiment.turn import PENDING_PER_EVENT
 from surefoot.journal import Journal, open_journal
 from surefoot.rounds import decode, events
 from surefoot.rounds.format import pack

@@ -13,7 +13,8 @@ import pytest
 import surefoot
 from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment
-from surefoot.experiment.verbs import MOST_RECORDED, MOST_SETTLED
+from surefoot.experiment.rewards import MOST_RECORDED
+from surefoot.experiment.turn import MOST_SETTLED
 from surefoot.journal import Journal, open_journal
 from surefoot.rounds import decode, events
 from tests.experiment.worlds import LINEAR, SAFE, Clock, safe_policy

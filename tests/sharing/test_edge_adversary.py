@@ -19,7 +19,7 @@ from surefoot.client import ServiceError
 from surefoot.errors import ConfigError, JournalBusyError, JournalReadOnlyError
 from surefoot.experiment import lease_renewal
 from surefoot.experiment.edge_upload import UploadedEvent
-from surefoot.experiment.verbs import go_over
+from surefoot.experiment.operator_words import go_over
 from surefoot.journal import canonical, file, open_journal
 from surefoot.journal.events import START, next_event
 from surefoot.journal.signatures import PublicKey, SigningKey

@@ -12,7 +12,7 @@ import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment, create_shared
-from surefoot.experiment.verbs import Turn
+from surefoot.experiment.turn import Turn
 from surefoot.journal import Journal
 from surefoot.rounds.events import CORRECTED, Corrected, RowsHanded, RowsHandIn
 from surefoot.sharing import hub as hub_module

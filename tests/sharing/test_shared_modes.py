@@ -13,8 +13,7 @@ import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
 from surefoot.experiment import Experiment, create_shared, lease_renewal
-from surefoot.experiment.lease_renewal import Leases
-from surefoot.experiment.verbs import adopt_mode
+from surefoot.experiment.lease_renewal import Leases, adopt_mode
 from surefoot.journal import Journal
 from surefoot.sharing import hub as hub_module
 from surefoot.sharing.hub import SharedMode

@@ -27,7 +27,7 @@ from surefoot.rounds import decode, events
 from surefoot.rounds.events import BLOCK, CoinBlock
 
 if TYPE_CHECKING:
-    from surefoot.experiment.verbs import Turn
+    from surefoot.experiment.turn import Turn
 
 NONE = float("nan")
 MOST_BLOCKS = 1000  # looked at, the newest

@@ -14,12 +14,13 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import ConfigError, InputError, JournalNotFoundError, SurefootError
-from surefoot.experiment import verbs
+from surefoot.experiment import decisions, rewards
 from surefoot.experiment.kinds import Ask
+from surefoot.experiment.lease_renewal import accept_lease, adopt_mode, end_lease
 from surefoot.experiment.sealing import find_decision
 from surefoot.experiment.snapshots import caught_up
 from surefoot.experiment.state import ShardLease, State
-from surefoot.experiment.verbs import Turn
+from surefoot.experiment.turn import Turn
 from surefoot.journal import Head, Journal, Transaction
 from surefoot.journal.events import Event, next_event
 from surefoot.linear.actions import Catalogue
@@ -198,12 +199,12 @@ def _round(chain: RepeatedChain, turn: Turn, event: Event) -> None:
         record.decision_id, key, request, rows, catalogue, record.is_fallback,
         forecast=getattr(record, "forecast", None),
     )  # fmt: skip
-    verbs.decide_new(turn, ask, request, None, record.decision_id)
+    decisions.decide_new(turn, ask, request, None, record.decision_id)
 
 
 def _catalogue(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     record = decode(event, events.CatalogueRows)
-    verbs.register(turn, Catalogue(record.rows))
+    decisions.register(turn, Catalogue(record.rows))
 
 
 def _coins(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -227,13 +228,13 @@ def _reward(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
         turn.state.counts.rewarded(record, event.time)
         return None
     values = {name: float(one) for name, one in record.values.items()}
-    receipt = verbs.reward(turn, record.decision_id, values, None)
+    receipt = rewards.reward(turn, record.decision_id, values, None)
     return None if receipt.is_accepted else InputError(f"its reward is refused: {receipt.refused}")
 
 
 def _abandoned(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
     record = decode(event, events.Abandoned)
-    return verbs.abandon(turn, record.decision_id, record.reason, record.by)
+    return rewards.abandon(turn, record.decision_id, record.reason, record.by)
 
 
 def _voided(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
@@ -245,18 +246,18 @@ def _voided(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
         state.voided(record, decision, turn.transaction, turn.now)
         turn.write(events.VOIDED, record, f"v:{record.decision_id}")
         return None
-    return verbs.void(turn, record.decision_id, record.action, record.reason, record.by)
+    return decisions.void(turn, record.decision_id, record.action, record.reason, record.by)
 
 
 def _corrected(chain: RepeatedChain, turn: Turn, event: Event) -> Any:
     record = decode(event, events.Corrected)
     values = {name: float(one) for name, one in record.values.items()}
-    return verbs.correct(turn, record.decision_id, values, record.reason, record.by)
+    return rewards.correct(turn, record.decision_id, values, record.reason, record.by)
 
 
 def _mode(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     number = decode(event, Mode).shared or 0
-    verbs.adopt_mode(turn, chain.hub_mode(number), number)
+    adopt_mode(turn, chain.hub_mode(number), number)
 
 
 def _word(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -269,7 +270,7 @@ def _leased(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     before = 0 if shard.lease is None else shard.lease.number
     if lease.number != before + 1 or (shard.lease is not None and shard.due is None):
         raise InputError("another lease is next")
-    verbs.accept_lease(turn, lease, chain.granted(lease))
+    accept_lease(turn, lease, chain.granted(lease))
 
 
 def _ended(chain: RepeatedChain, turn: Turn, event: Event) -> None:
@@ -277,7 +278,7 @@ def _ended(chain: RepeatedChain, turn: Turn, event: Event) -> None:
     assert shard is not None
     if shard.lease is None or shard.due is not None:
         raise InputError("there is no lease to be ended")
-    verbs.end_lease(turn, is_untimed=record.untimed)
+    end_lease(turn, is_untimed=record.untimed)
 
 
 REPEAT: dict[str, Callable[[RepeatedChain, Turn, Event], Any]] = {

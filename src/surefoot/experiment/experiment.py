@@ -13,12 +13,13 @@ import msgspec
 from numpy.typing import ArrayLike
 
 from surefoot.errors import DecisionError, InputError, JournalConflictError, JournalReadOnlyError, SurefootError
-from surefoot.experiment import verbs
+from surefoot.experiment import decisions, operator_words, rewards
 from surefoot.experiment.coins import Coins
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.creation import check_created, create_chain
 from surefoot.experiment.kinds import Ask, kind_of
 from surefoot.experiment.lease_renewal import AnyHub, Leases, begin_chain
+from surefoot.experiment.operator_words import MOST_ERASED
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
 from surefoot.experiment.sealing import (
     callers_id,
@@ -31,7 +32,7 @@ from surefoot.experiment.sealing import (
 from surefoot.experiment.snapshots import caught_up
 from surefoot.experiment.state import State
 from surefoot.experiment.status import HubStatus, Status, hub_status, status_of
-from surefoot.experiment.verbs import MOST_ERASED, MOST_SETTLED, Turn
+from surefoot.experiment.turn import MOST_SETTLED, Turn
 from surefoot.journal import Journal, Transaction, View
 from surefoot.journal.clock import SteadyClock
 from surefoot.journal.private_text import by_alias
@@ -548,7 +549,9 @@ class Experiment:
             If its reward has come, or its window has closed.
         """
         known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
-        return _or_raise(self._transact(lambda turn: verbs.abandon(turn, known, why, who), self._reward_keys([known])))
+        return _or_raise(
+            self._transact(lambda turn: rewards.abandon(turn, known, why, who), self._reward_keys([known]))
+        )
 
     def void(self, decision_id: str, action: Any = None, *, reason: str = "", by: str = "") -> bool:
         """Say that a round was not played as decided, so that ledger and later proofs are about what was played.
@@ -582,7 +585,7 @@ class Experiment:
         """
         known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
         keys = [*self._reward_keys([known]), f"v:{known}"]
-        return _or_raise(self._transact(lambda turn: verbs.void(turn, known, action, why, who), keys))
+        return _or_raise(self._transact(lambda turn: decisions.void(turn, known, action, why, who), keys))
 
     def correct(self, decision_id: str, value: float | Mapping[str, float], *, reason: str, by: str = "") -> bool:
         """Replace a reward that was measured wrongly, as long as nothing was learned from it; once for each decision.
@@ -615,7 +618,7 @@ class Experiment:
         known, values, _ = self.read_rewards(decision_id, value)
         why, who = read_reason(reason, "the reward is corrected"), read_text("by", by)
         keys = [*self._reward_keys([known]), f"x:{known}"]
-        return _or_raise(self._transact(lambda turn: verbs.correct(turn, known, values, why, who), keys))
+        return _or_raise(self._transact(lambda turn: rewards.correct(turn, known, values, why, who), keys))
 
     def confirm(self, decision_ids: Sequence[str]) -> int:
         """Say that decisions were played as they were decided, where the experiment asks for it (`confirm_within`).
@@ -632,7 +635,7 @@ class Experiment:
         """
         known = read_ids("decision_ids", decision_ids)
         keys = [by_alias(one) for one in known] if self._created.is_sealed else ()
-        return self._transact(lambda turn: verbs.confirm(turn, known), keys)
+        return self._transact(lambda turn: decisions.confirm(turn, known), keys)
 
     def acknowledge(self, response: Response, *, reason: str, by: str = "", alarm_round: int | None = None) -> None:
         """Answer the alarm (`surefoot.safety.alarm`). The same answer to the same alarm twice counts once.
@@ -656,7 +659,7 @@ class Experiment:
             If the reason is empty.
         """
         why, who = read_reason(reason, "the alarm is answered like this"), read_text("by", by)
-        error = self._transact(lambda turn: verbs.acknowledge(turn, response, why, who, alarm_round))
+        error = self._transact(lambda turn: operator_words.acknowledge(turn, response, why, who, alarm_round))
         if error is not None:
             raise error
 
@@ -694,7 +697,7 @@ class Experiment:
             self.configuration.refuse_doubt()
         if self.leases is not None:
             return self.leases.set_mode(Mode(mode=mode, reason=why, by=who))
-        return _or_raise(self._transact(lambda turn: verbs.change_mode(turn, mode, why, who)))
+        return _or_raise(self._transact(lambda turn: operator_words.change_mode(turn, mode, why, who)))
 
     def erase(
         self,
@@ -740,9 +743,9 @@ class Experiment:
             )
         why, by = read_text("reason", reason), read_text("by", by)
         # All ids in the first transaction, so that an unknown one changes nothing; of the rest so many at a time.
-        total = last = _or_raise(self._transact(lambda turn: verbs.erase(turn, ids, who, before, by, why)))
+        total = last = _or_raise(self._transact(lambda turn: operator_words.erase(turn, ids, who, before, by, why)))
         while last >= MOST_ERASED:
-            last = _or_raise(self._transact(lambda turn: verbs.erase(turn, (), who, before, by, why)))
+            last = _or_raise(self._transact(lambda turn: operator_words.erase(turn, (), who, before, by, why)))
             total += last
         self.journal.forget()
         return total
@@ -952,11 +955,11 @@ class Experiment:
 
 
 def _decide_all(asks: Sequence[Ask | SurefootError], turn: Turn) -> list[Answer | SurefootError]:
-    return [ask if isinstance(ask, SurefootError) else verbs.decide(turn, ask) for ask in asks]
+    return [ask if isinstance(ask, SurefootError) else decisions.decide(turn, ask) for ask in asks]
 
 
 def _reward_all(read: Sequence[tuple[str, dict[str, float], Any]], turn: Turn) -> list[Receipt]:
-    return [verbs.reward(turn, *one) for one in read]
+    return [rewards.reward(turn, *one) for one in read]
 
 
 def _or_raise(result: T | SurefootError) -> T:

@@ -79,7 +79,7 @@ from surefoot.values import Value
 
 if TYPE_CHECKING:
     from surefoot.experiment.state import State
-    from surefoot.experiment.verbs import Turn
+    from surefoot.experiment.turn import Turn
 
 
 PAIR = "must be the baseline and the proposal of a guard"

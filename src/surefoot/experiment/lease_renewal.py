@@ -4,7 +4,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,11 +21,12 @@ from surefoot.errors import (
     JournalUnavailableError,
     SurefootError,
 )
+from surefoot.experiment.operator_words import go_over
 from surefoot.experiment.status import HubStatus, hub_status, own_status
-from surefoot.experiment.verbs import accept_lease, adopt_mode, end_lease, pause_here
+from surefoot.experiment.turn import Turn
 from surefoot.journal import Journal, View
 from surefoot.policies.by_name import make_policy
-from surefoot.rounds import decode, encode
+from surefoot.rounds import decode, encode, events
 from surefoot.rounds.events import Created, Lease, Mode, ModeName
 from surefoot.sharing.hub import NEXT_MODES, Granted, SharedMode, refused_mode
 from surefoot.sharing.pots import pot_of
@@ -329,3 +330,67 @@ def begin_chain(journal: Journal, hub: AnyHub, shard: str, *, time: float) -> No
 def clock_offset() -> float:
     """What the system's clock says beyond the one that cannot be set."""
     return time.time() - time.monotonic()
+
+
+def end_lease(turn: Turn, *, is_untimed: bool) -> Any:
+    """End the lease, unless it has ended; what is to be handed in."""
+    state = turn.state
+    shard = state.shard
+    assert shard is not None
+    if shard.due is None:
+        assert shard.lease is not None
+        alarm = state.policy.alarm
+        record = events.LeaseEnded(
+            lease=shard.lease.number,
+            untimed=is_untimed,
+            alarm=None if alarm is None else (alarm.kind, alarm.round, alarm.text),
+        )
+        turn.write(events.LEASE_ENDED, record)
+        state.lease_ended(record)
+    return shard.due
+
+
+def accept_lease(turn: Turn, lease: events.Lease, data: bytes | None, secrets: Sequence[bytes] = ()) -> None:
+    """Write a lease down and go on under it, unless another thread has; `secrets` are those of an edge's coins."""
+    state = turn.state
+    shard = state.shard
+    assert shard is not None
+    if shard.lease is not None and shard.lease.number >= lease.number:
+        return
+    for attached in (*secrets, *(() if data is None else (data,))):
+        turn.transaction.attach(attached)
+    if shard.lease is not None:
+        turn.transaction.detach(shard.lease.digest)
+    # Its rounds come after what is merged already, also where this server's clock is a little behind.
+    turn.now = max(turn.now, lease.since)
+    turn.write(events.LEASED, lease)
+    state.leased(lease, data)
+
+
+def pause_here(turn: Turn, mode: events.Mode) -> None:
+    """Pause this shard at once, and note that the others are to be told."""
+    assert turn.state.shard is not None
+    if turn.state.shard.unshared is None:
+        go_over(turn, msgspec.structs.replace(mode, shared=0))
+
+
+def adopt_mode(
+    turn: Turn, mode: ModeName, event: int, own: events.Mode | None = None, known: tuple[int, Any] | None = None
+) -> None:
+    """Go over to the mode of all shards, which that event says; `own` says why, if this shard changed it.
+
+    Answers may overtake each other: an older word never undoes a newer one, and a pause that the others have not heard
+    of stays, unless whoever resumes knew of it: `known` is what the shard knew of the mode then.
+    """
+    shard = turn.state.shard
+    assert shard is not None
+    if event < shard.shared_mode:
+        return
+    if shard.unshared is not None:
+        if own is None or (mode != "paused" and (shard.shared_mode, shard.unshared) != known):
+            return
+    elif event == shard.shared_mode:
+        return
+    # Also where the mode is the same, so that nothing older counts from now on.
+    record = own or events.Mode(mode=mode, reason="as where the shards meet")
+    go_over(turn, msgspec.structs.replace(record, shared=event))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import msgspec
 
 from surefoot.errors import ConfigError
-from surefoot.experiment import verbs
 from surefoot.experiment.experiment import Experiment
+from surefoot.experiment.operator_words import take_over
 from surefoot.experiment.reading import MOST_IDS
 from surefoot.experiment.removal import delete
 from surefoot.experiment.sealing import find_reference, reference
@@ -154,7 +154,7 @@ def restore(
     for name in journal.names():
         missing = max(0, lost[name].number - stood[name]) if name in lost else 0
         why = f"restored from a copy: {reason}"
-        Experiment.open(journal, name, clock=clock).transact(partial(verbs.take_over, lost=missing, reason=why, by=by))
+        Experiment.open(journal, name, clock=clock).transact(partial(take_over, lost=missing, reason=why, by=by))
     # Last: until it is there no server takes the copy, so that one that was cut short is restored again.
     record = Restored(by, reason, {name: (head.number, head.hash) for name, head in lost.items()}, stood)
     note_restored(journal, record, time=clock())

@@ -24,7 +24,7 @@ from surefoot.linear.ridge import Ridge, sized
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import FREE, HELD_OUT, HOLD, TRY, Decision, Source, check_recalled
 from surefoot.policies.delta_split import WATCH_SHARE, delta_of
-from surefoot.policies.drift_watch import Watch, read_watch
+from surefoot.policies.drift_alarm import Watch, read_watch
 from surefoot.policies.linear_certificate import Promise, certify
 from surefoot.policies.linear_settings import linear_settings, read_known_reward
 from surefoot.policies.open_baseline import DrawnBaseline, most_telling, read_drawn
