@@ -344,14 +344,14 @@ class InAnyOrder:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_late_round_counts_at_its_worst_until_its_reward_comes(shape: dict[str, Any]) -> None:
     world, due = InAnyOrder(shape, 5), list[tuple[float, int]]()
-    for number in range(360):
+    for number in range(240):
         round_ = world.decide()
         if number % 40 != 7:
             heapq.heappush(due, (round_ + world.rng.exponential(30.0), round_))
         while due and due[0][0] <= round_:
             world.pay(heapq.heappop(due)[1])
-        if number % 60 == 59:
-            if number % 120 == 59:
+        if number % 80 == 79:
+            if number % 160 == 79:
                 world.guard = Guard.from_state(world.guard.state())
             bank, reference = bank_of(world.guard), world.reference()
             assert bank.wealth == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
@@ -886,7 +886,7 @@ def test_what_has_entered_is_a_prefix_of_what_is_at_stake_and_income_before_its_
             world.decide(proposal=1 + int(rng.random() < 0.6), hold=bool(rng.random() < 0.1))
             while world.unpaid and rng.random() < 0.5:
                 world.pay(int(rng.choice(list(world.unpaid))))
-            if number % 10 == 9:
+            if number % 30 == 29:
                 wealth, whole = bank_of(world.guard).wealth, world.reference(whole=True).wealth
                 assert wealth == pytest.approx(world.reference().wealth, rel=1e-9, abs=1e-9)
                 assert all(now <= then + 1e-9 for now, then in zip(wealth, whole, strict=True))

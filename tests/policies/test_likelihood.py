@@ -417,7 +417,7 @@ def test_an_arm_with_a_bad_start_is_tried_again() -> None:
     assert (late > 1.1).all()
 
 
-@pytest.mark.parametrize(("rate", "horizon"), [(0.5, 6_000), (0.1, 20_000)])
+@pytest.mark.parametrize(("rate", "horizon"), [(0.5, 6_000), pytest.param(0.1, 20_000, marks=pytest.mark.long)])
 def test_an_arm_that_pays_a_fifth_more_is_found_in_every_run(rate: float, horizon: int) -> None:
     """The width by which it proposes grows with the rounds: one that does not leaves some runs with today's arm."""
     count, gain = locked(rate, 40, horizon)

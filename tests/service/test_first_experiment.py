@@ -42,7 +42,10 @@ def said_to_serve(folder: Path) -> Iterator[str]:
             process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("policy", SETTINGS)
+OTHERS = [pytest.param(policy, marks=pytest.mark.long) for policy in QUESTIONS if policy not in ("SafeLUCB", "Guard")]
+
+
+@pytest.mark.parametrize("policy", ["SafeLUCB", "Guard", *OTHERS])
 def test_the_first_experiment_of_a_new_server_is_there_within_a_second(policy: str, tmp_path: Path) -> None:
     settings = eval(f"dict({SETTINGS[policy]})")
     body = {"name": "shop", "mode": "guarded", "policy": policy, "settings": settings}

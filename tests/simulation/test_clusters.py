@@ -16,7 +16,9 @@ from surefoot.simulation import PaperWorld, Spec, simulate
 from tests.simulation.cluster_run import digest_of_sweep
 
 
-@pytest.mark.parametrize("kind", ["ray", "dask", pytest.param("ray-client", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kind", ["dask", pytest.param("ray", marks=pytest.mark.long), pytest.param("ray-client", marks=pytest.mark.long)]
+)
 def test_a_sweep_that_loses_a_node_has_the_digest_of_one_process(kind: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation.cluster_run", kind, str(tmp_path)],
