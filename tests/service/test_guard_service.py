@@ -245,6 +245,9 @@ def test_assumptions_alarms_and_metrics_speak_of_the_guard(guards: httpx.Client)
     guards.post(f"{USERS}/decisions/{made['decision_id']}/reward", json={"value": 7})
     alarms = guards.get(f"{USERS}/alarms").json()["alarms"]
     assert any("outside of the declared bounds" in alarm["text"] for alarm in alarms)
+    ask(guards)
+    for path in (MODELS, SEVERAL):  # metrics are of what was last looked at
+        guards.get(path)
     page = guards.get("/metrics").text
     assert 'surefoot_guard_share{experiment="models"}' in page
     assert 'surefoot_guard_differing_share{experiment="models"}' in page

@@ -478,13 +478,19 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
         ("learner's share", f"{status.learner_share:.1%}", _of_which(status)),
         ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
-        ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come and wait for an earlier one"),
+        ("rewards pending", f"{status.pending:,}", _pending(status)),
         ("rounds voided", f"{status.voided:,}", "not played as decided"),
         ("rewards abandoned", f"{status.abandoned:,}", "settled without their reward"),
         ("rewards refused", f"{sum(status.refused.values()):,}", refused),
         *_restarts(status),
         ("policy", status.policy, f"{_events(status.events)}, the newest at {when(status.time)}"),
     ]
+
+
+def _pending(status: Status) -> str:
+    if status.guard is not None and status.guard.late_rounds:
+        return f"{status.guard.late_rounds:,} of them late: they count at their worst until they come"
+    return f"{status.waiting:,} have come and wait for an earlier one"
 
 
 def _of_which(status: Status) -> str:

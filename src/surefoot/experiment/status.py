@@ -298,6 +298,8 @@ class GuardStatus(Value, frozen=True, eq=True):
         any coin.
     visits, open_units : int
         Visits of units after their first, and units whose window is open.
+    late_rounds : int
+        Rounds whose reward is missing while later ones have come: each counts at its worst until it comes.
 
     Examples
     --------
@@ -316,6 +318,7 @@ class GuardStatus(Value, frozen=True, eq=True):
     differing_rounds: int
     visits: int
     open_units: int
+    late_rounds: int
 
 
 def guard_status(guard: Guard, counts: "Counts") -> GuardStatus:
@@ -344,6 +347,7 @@ def guard_status(guard: Guard, counts: "Counts") -> GuardStatus:
         differing_rounds=counts.differing_rounds,
         visits=counts.visits,
         open_units=len(guard.units),
+        late_rounds=guard.settlement.late,
     )
 
 

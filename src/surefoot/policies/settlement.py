@@ -76,6 +76,11 @@ class Settlement:
         """How many rewards wait for an earlier round."""
         return len(self.rewards)
 
+    @property
+    def late(self) -> int:
+        """How many rounds have entered without their reward, which may still come."""
+        return sum(teaches == LATE and round_ not in self.rewards for round_, (*_, teaches) in self._open.items())
+
     def find(self, round_: int) -> OpenRound:
         """An open round."""
         return self._open[round_]

@@ -43,13 +43,13 @@ const keeps = ([name, { kind, alpha }]) =>
 
 export function tiles(status, recentShare, first, tile) {
   const { guard } = status, isBill = speaksOfMoney(status);
-  const waits = status.waiting && status.held_up_by ? `${count(status.waiting)} have come, and wait for an earlier one` : `${count(status.learned)} settled so far`;
+  const pending = guard.late_rounds ? `${count(guard.late_rounds)} of them late, at their worst until they come` : `${count(status.learned)} settled so far`;
   return [
     ...(isBill ? moneyTiles(status, first, tile) : [liftTile(status, tile)]),
     tile("Share of the next decisions", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
     tile("With the learner", share(recentShare ?? 0), `lately; ${share(status.learner_share)} since the start${wherever(status)}`),
     ...(isBill ? [] : [tile(`Left of ${guard.binds}`, left(guard.binds, status), isLimited(guard) ? "may still be spent; limits the share" : "may still be spent")]),
-    tile("Rewards pending", count(status.pending), waits, "", status.held_up_by),
+    tile("Rewards pending", count(status.pending), pending, "", status.held_up_by),
     tile("Decisions", count(status.rounds), `${count(status.learner_rounds)} the learner's, ${count(status.baseline_rounds)} the baseline's`),
   ];
 }
