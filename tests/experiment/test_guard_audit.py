@@ -61,6 +61,15 @@ def test_an_honest_journal_is_clean(kind: str, window: float | None) -> None:
     assert report.coins.coins > (5 if kind == "exhausted reserve" else 100)
 
 
+def test_a_reserve_of_whole_rounds_is_spent_to_the_bit_in_the_audit_as_well() -> None:
+    guard = Guard(alpha=0.5, delta=0.2, promise="played", reserve=1.0, ramp="gate", seed=3)
+    journal = open_journal("memory:")
+    experiment = Experiment.create(journal, "shop", guard, mode="guarded")
+    sources = [experiment.decide(baseline="old", proposal="new").source for _ in range(30)]
+    assert 0 < sources.count("learner") < 3
+    assert audit(journal, "shop").is_clean
+
+
 @pytest.mark.parametrize("shape", [{"alpha": 0.1}, {"alpha": 0.3, "baseline_ceiling": 0.4}])
 def test_the_audits_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) -> None:
     (metric,) = read_guard({"delta": 0.05, **shape}).metrics

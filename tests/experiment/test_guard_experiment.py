@@ -174,6 +174,21 @@ def test_rewards_are_accepted_once_and_refused_with_a_reason() -> None:
     assert shop.status().refused == {"out_of_range": 4, "conflict": 1, "unknown": 1, "abandoned": 1}
 
 
+def test_what_visits_of_a_unit_have_brought_is_not_corrected_while_its_sum_waits() -> None:
+    shop = start(new_guard(seed=2, unit_window=3))
+    shop.decide(**ASKED, decision_id="first")
+    for name in ("v1", "v2"):
+        shop.decide(**ASKED, unit="u", decision_id=name)
+        shop.reward(name, 0.4)
+    for _ in range(3):
+        shop.decide(**ASKED)
+    before = shop.policy_state()["waiting_rewards"]
+    assert before.tolist() == [[0.8]]
+    with pytest.raises(DecisionSettledError, match="a part of its unit's"):
+        shop.correct("v1", 0.1, reason="a test")
+    assert (shop.policy_state()["waiting_rewards"] == before).all()
+
+
 def test_late_rewards_enter_in_the_order_of_the_decisions() -> None:
     shop, twin = start(new_guard(seed=2)), new_guard(seed=2)
     for name in "abc":

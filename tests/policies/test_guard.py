@@ -5,6 +5,7 @@ import heapq
 import math
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -377,6 +378,51 @@ def test_a_reference_that_leaves_late_rounds_out_disagrees() -> None:
     assert wealth == pytest.approx(world.reference().wealth, rel=1e-9)
     world.staked = [round_ for round_ in world.staked if round_ in world.rewards]
     assert wealth != pytest.approx(world.reference().wealth, rel=0.01)
+
+
+@pytest.mark.parametrize("has_entered", [False, True])
+def test_a_round_that_a_signal_cuts_short_as_it_goes_late_counts_once_or_not_at_all(
+    has_entered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, plain, cuts = InAnyOrder({"alpha": 0.1, "reserve": 5.0}, 4), Guard._learn_round, list[None]()
+
+    def learn(guard: Guard, entry: Any, reward: Any) -> None:
+        is_cut = math.isnan(reward[0]) and bool(cuts)
+        if not is_cut or has_entered:
+            plain(guard, entry, reward)
+        if is_cut:
+            cuts.pop()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Guard, "_learn_round", learn)
+    lost = 0.0
+    for batch in range(16):
+        first, *others = [world.decide() for _ in range(12)]
+        cuts += [None] * (batch % 3 == 0)
+        is_cut = bool(cuts)
+        for round_ in (*others, first):
+            world.rewards[round_] = world.unpaid[round_] / world.metric.high
+            with suppress(KeyboardInterrupt):
+                world.pay(round_)
+        assert not cuts
+        if is_cut and has_entered:
+            del world.rewards[first]  # it has come, and teaches nothing
+        elif is_cut:
+            booked = world.rounds.pop(first)
+            world.staked.remove(first)
+            lost += reference_of(world.guard).worst(booked[0])
+    bank, reference = bank_of(world.guard), bank_in_order(world)
+    assert bank.wealth == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
+    assert bank.owed == pytest.approx(lost, rel=1e-6, abs=1e-9)
+    assert world.guard.pending == ()
+
+
+def bank_in_order(world: InAnyOrder) -> Bank:
+    """Of all of its rounds, those without a reward at their worst."""
+    bank = reference_of(world.guard)
+    for round_, booked in world.rounds.items():
+        bank.enter(*booked, world.rewards.get(round_))
+    return bank
 
 
 def test_a_late_reward_moves_the_lift_as_one_that_came_in_time() -> None:

@@ -132,22 +132,19 @@ class RebuiltBank:
 
     def charge(self, share: float, is_learner: bool) -> None:
         """Charge a round at its worst."""
-        worst = self.worst(share)
-        self.owed += worst
-        self.carried -= worst
-        if self.metric.is_played:
-            self.coin_variance += share * (1.0 - share)
-            self.played -= self.worst_of_playing if is_learner else 0.0
-        self._carry()
+        self._pay(self.worst(share), share * (1.0 - share), self.worst_of_playing if is_learner else 0.0)
 
     def lose(self, rounds: float, share: float) -> None:
         """Pay for rounds of which nothing is left: at the largest share, with as much luck as coins can have."""
-        worst = rounds * self.worst(share)
+        self._pay(rounds * self.worst(share), 0.25 * rounds, rounds * self.worst_of_playing)
+
+    def _pay(self, worst: float, variance: float, played: float) -> None:
+        """Sums give away what rounding may have lost, or a bank that is empty to the bit might seem not to be."""
         self.owed += worst
-        self.carried -= worst
+        self.carried = _less(self.carried, worst)
         if self.metric.is_played:
-            self.coin_variance += 0.25 * rounds
-            self.played -= rounds * self.worst_of_playing
+            self.coin_variance += variance
+            self.played = _less(self.played, played)
         self._carry()
 
     def _carry(self) -> None:
@@ -221,6 +218,10 @@ class RebuiltBank:
                 slope = sum(rate * part for rate, part in zip(RATES, parts, strict=True))
                 bound += math.log(total) * total / slope
         self.bound = bound - 1e-13 * (1.0 + abs(bound))
+
+
+def _less(held: float, paid: float) -> float:
+    return held - paid - OF_SUM * (abs(held) + paid) if paid > 0.0 else held
 
 
 def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank]) -> float:

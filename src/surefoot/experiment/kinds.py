@@ -195,6 +195,10 @@ class Kind(ABC):
         """Whether further metrics of a decision may come after its first; all of a unit's visit come at once."""
         return True
 
+    def is_of_unit(self, record: Any) -> bool:
+        """Whether the reward of a decision is only a part of what a unit brings."""
+        return False
+
     @abstractmethod
     def settle(self, policy: Any, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False) -> float:
         """Give rewards to the policy, or the default where none came until its window closed; what the total gains."""
@@ -729,6 +733,9 @@ class Pair(Kind):
 
     def takes_parts(self, policy: Guard, round_: int) -> bool:
         return not policy.units.holds(round_)
+
+    def is_of_unit(self, record: PairRound) -> bool:
+        return record.request.unit is not None
 
     def settle(
         self, policy: Guard, round_: int, values: Mapping[str, float] | None, *, is_closed: bool = False

@@ -175,6 +175,11 @@ def correct(turn: Turn, decision_id: str, values: dict[str, float], reason: str,
         )
     windows, of = state.windows, round_number(decision)
     waiting = None if windows is None else windows.find(ref)
+    if state.kind.is_of_unit(state.kind.opened(decision, view)):
+        return DecisionSettledError(
+            f"A reward must be a round's own to be corrected, but that of {decision_id!r:.80} is a part of its unit's: "
+            "it was added up with those of other visits."
+        )
     if windows is None:
         settlement = state.policy.settlement
         is_unlearned = of in settlement.rewards or of in settlement.parts

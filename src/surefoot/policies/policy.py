@@ -575,11 +575,13 @@ class Policy(ABC):
     def _learn_due(self) -> None:
         """Learn waiting rewards in the order of the decisions, up to the first round that is not settled."""
         while (due := self._settlement.take()) is not None:
+            round_, entry, value = due
             try:
-                self._learn_round(*due[1:])
+                self._learn_round(entry, value)
             except Exception:
                 self._settlement.put_back(*due)
                 raise
+            self._settlement.entered(round_, value)
 
     def _order(self, hold: bool) -> int:
         """The order that a call of `decide` gives to the compiled step."""

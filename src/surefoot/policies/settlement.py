@@ -198,7 +198,8 @@ class Settlement:
     def take(self) -> tuple[int, OpenRound, Reward] | None:
         """Remove the next waiting round and its reward, if it is its turn; one that is late stays open.
 
-        Removed first, then learned: an interruption in between may lose a reward, but never counts it twice.
+        Removed first, then learned: an interruption in between may lose a reward, but never counts it twice. So a late
+        round teaches nothing until it has `entered`.
         """
         queue, income = self._queue, self._income
         if income and not (queue and queue[0] < income[0]):
@@ -211,11 +212,16 @@ class Settlement:
             entry, value = self._open.pop(oldest), self.rewards.pop(oldest)
         elif self._worst is not None and len(self.rewards) - len(income) >= PATIENCE:
             entry, value = self._open[oldest], self._worst
-            self._open[oldest] = (*entry[:2], LATE)
+            self._open[oldest] = (*entry[:2], 0)
         else:
             return None
         self._next()
         return oldest, entry, value
+
+    def entered(self, round_: int, value: Reward) -> None:
+        """Note that what `take` gave was learned: the reward of a round that was late counts in place of its worst."""
+        if value is self._worst:
+            self._open[round_] = (*self._open[round_][:2], LATE)
 
     def put_back(self, round_: int, entry: OpenRound, value: Reward | None = None) -> None:
         """Open a round again that was removed and could not be learned, with its reward if there is one."""
