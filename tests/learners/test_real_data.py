@@ -49,8 +49,10 @@ def test_the_baseline_is_weak() -> None:
 
 @pytest.mark.parametrize(
     ("make", "rounds"),
-    [(lambda: sklearn_learner(MultinomialNB()), 2500), (vw_learner, 4000)],
-    ids=["sklearn classifier", "vw squarecb"],
+    [
+        pytest.param(lambda: sklearn_learner(MultinomialNB()), 2500, id="sklearn classifier"),
+        pytest.param(vw_learner, 4000, id="vw squarecb", marks=pytest.mark.long),
+    ],
 )
 def test_a_learner_that_starts_from_nothing(make: Callable[[], Learner], rounds: int) -> None:
     data = DATA.rounds(rounds, seed=0)
