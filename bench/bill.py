@@ -258,6 +258,23 @@ def awaited(
     return played.bill()
 
 
+def limit(answers: JudgedAnswers, late: int, *, floor: float = 0.95) -> float:
+    """What a guard would save that knew the mean scores of both models, where scores come so many prompts late.
+
+    A share beyond alpha is paid out of what is known to be spare, and counts at its worst until its score has come.
+    """
+    models = [answers.models.index(model) for model in (TODAY, SMALL)]
+    today, new = answers.scores.mean(axis=0)[models]
+    paid, price = answers.dollars.mean(axis=0)[models]
+    alpha, spare, shares = 1.0 - floor, 0.0, list[float]()
+    for t in range(len(answers.scores)):
+        if t > late:
+            spare += alpha * today - shares[t - late - 1] * (today - new)
+        owed = sum(share - alpha for share in shares[max(0, t - late) :])
+        shares.append(min(0.98, alpha + max(0.0, spare - owed)))
+    return float(np.mean(shares)) * (1.0 - float(price / paid))
+
+
 class _Directions:
     """What a router asks for features: here prompts come as vectors."""
 
@@ -353,6 +370,8 @@ def main() -> bool:
         below = f"{bill.below} of {len(bill.saved)}"
         print(f"{name:<48} {floor:>5.0%} {saved} {kept} {bill.nearest.min():>+8.3f} {below:>9}", flush=True)
         held.append(not is_promised or (bill.below <= DELTA * len(bill.saved) and float(bill.saved.mean()) >= goal))
+    for late in (0, 10, 30, 100, 300):
+        print(f"late {late}: with both means known {limit(answers, late):.1%}")
     return all(held)
 
 

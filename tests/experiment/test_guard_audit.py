@@ -58,7 +58,7 @@ def test_an_honest_journal_is_clean(kind: str, window: float | None) -> None:
     assert (report.tally.pending, report.tally.abandoned) == (status.pending, status.abandoned)
     assert report.tally.learner > 0
     assert report.coins is not None
-    assert report.coins.coins > (5 if kind == "exhausted reserve" else 100)
+    assert report.coins.coins > 100
 
 
 def test_a_reserve_of_whole_rounds_is_spent_to_the_bit_in_the_audit_as_well() -> None:

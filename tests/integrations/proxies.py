@@ -24,6 +24,7 @@ callback_settings: {{surefoot: {settings}}}
 """
 MODELS = {"name": "chat", "baseline": "openai/big", "proposal": "openai/small", "deadline": 60}
 GUARD = {"mode": "guarded", "alpha": 0.4, "delta": 0.05}
+MANY = 30  # coins of at least 0.4: all fall on one side in 2e-7 of all runs
 FORKS = multiprocessing.get_context("forkserver")  # preloaded in conftest
 
 

@@ -25,6 +25,7 @@ from tests.integrations.model_server import ModelServer, model_server
 from tests.integrations.proxies import (
     FORKS,
     GUARD,
+    MANY,
     answer_of,
     configuration,
     free_port,
@@ -40,7 +41,6 @@ from tests.sharing.edges import Shop, new_keys, options_of
 
 DECISION = "x-surefoot-decision-id"
 OWN = "surefoot.integrations.litellm.guard"
-MANY = 30  # coins of at least 0.4: all fall on one side in 2e-7 of all runs
 
 
 def recorded(folder: Path, kind: str) -> list[Any]:

@@ -14,12 +14,11 @@ from surefoot.audit import audit
 from surefoot.journal import open_journal
 from surefoot.rounds import decode, events
 from tests.integrations.model_server import ModelServer, model_server
-from tests.integrations.proxies import answer_of, configuration, proxy, served, wait_until
+from tests.integrations.proxies import MANY, answer_of, configuration, proxy, served, wait_until
 from tests.integrations.test_litellm import block
 
 DECISION = "x-surefoot-decision-id"
 EVEN = {"journal": "chat.journal", "mode": "guarded", "alpha": 0.4, "delta": 0.05, "min_holdout": 0.3, "ramp": "gate"}
-MANY = 30  # coins of at least 0.4: all fall on one side in 2e-7 of all runs
 CACHE = "litellm_settings: {cache: true, cache_params: {type: local}, "
 
 

@@ -325,7 +325,7 @@ class InAnyOrder:
 
     def _move(self) -> None:
         while waiting := [round_ for round_ in self.staked if round_ >= self.end]:
-            if waiting[0] not in self.rewards and sum(round_ in self.rewards for round_ in waiting) < PATIENCE:
+            if waiting[0] not in self.rewards and sum(round_ > waiting[0] for round_ in self.rewards) < PATIENCE:
                 self.end = waiting[0]
                 return
             self.end = waiting[0] + 1
@@ -366,6 +366,18 @@ def test_a_late_round_counts_at_its_worst_until_its_reward_comes(shape: dict[str
     for _, round_ in sorted(due):
         world.pay(round_)
     assert bank_of(world.guard).wealth == pytest.approx(world.reference().wealth, rel=1e-9, abs=1e-9)
+
+
+def test_income_alone_lets_a_round_go_late_where_nothing_is_at_stake_any_more() -> None:
+    """Of a bank that is spent no round has a share, so that no reward of such a one could overtake what is missing."""
+    guard = new_guard(metrics={"cost": ceiling(0, 1, alpha=0.4, reserve=1.0)}, ramp="gate")
+    staked = 0
+    while guard.decide(baseline=0, proposal=1).share > 0.0:
+        staked += 1
+    assert 0 < staked < PATIENCE
+    for _ in range(60):
+        guard.observe(guard.decide(baseline=0, proposal=1, hold=True), 0.5)
+    assert guard.decide(baseline=0, proposal=1).share > 0.0
 
 
 def test_a_reference_that_leaves_late_rounds_out_disagrees() -> None:

@@ -64,7 +64,7 @@ class Turns(Generic[R]):
     """
 
     def __init__(self, patience: int | None = None) -> None:
-        self._places = self._waiting = 0
+        self._places = self._waiting = 0  # of the queue's rounds, those that are settled
         self._patience = patience
         self._queue: deque[R] = deque()  # rounds that others wait for
         self._income: list[tuple[int, R]] = []  # a heap of settled rounds that none waits for
@@ -98,7 +98,7 @@ class Turns(Generic[R]):
         if queue and queue[0].is_settled:
             self._waiting -= 1
             return queue.popleft()
-        if queue and self._patience is not None and self._waiting >= self._patience:
+        if queue and self._patience is not None and self._waiting + len(income) >= self._patience:
             queue[0].is_late = True
             return queue.popleft()
         return None

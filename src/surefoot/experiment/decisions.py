@@ -3,22 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from surefoot.errors import (
-    DecisionConflictError,
-    DecisionError,
-    DecisionSettledError,
-    InputError,
-    SurefootError,
-)
+from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, SurefootError
 from surefoot.experiment.kinds import Ask
 from surefoot.experiment.rewards import abandon, is_open
-from surefoot.experiment.sealing import (
-    find_decision,
-    find_voided,
-    new_reference,
-    reference,
-    seal_voided,
-)
+from surefoot.experiment.sealing import find_decision, find_voided, new_reference, reference, seal_voided
 from surefoot.experiment.turn import Turn
 from surefoot.journal import Event
 from surefoot.journal.private_text import PrivateText

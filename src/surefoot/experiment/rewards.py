@@ -15,20 +15,8 @@ one reason they are only counted, and the next one that is recorded holds the co
 
 from typing import Any
 
-from surefoot.errors import (
-    DecisionConflictError,
-    DecisionError,
-    DecisionSettledError,
-    InputError,
-    SurefootError,
-)
-from surefoot.experiment.sealing import (
-    find_decision,
-    find_rewards,
-    reference,
-    round_number,
-    stranger,
-)
+from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, SurefootError
+from surefoot.experiment.sealing import find_decision, find_rewards, reference, round_number, stranger
 from surefoot.experiment.state import Refusals
 from surefoot.experiment.turn import Turn
 from surefoot.journal import Event

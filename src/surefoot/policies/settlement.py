@@ -210,7 +210,7 @@ class Settlement:
         oldest = queue[0]
         if oldest in self.rewards:
             entry, value = self._open.pop(oldest), self.rewards.pop(oldest)
-        elif self._worst is not None and len(self.rewards) - len(income) >= PATIENCE:
+        elif self._worst is not None and len(self.rewards) >= PATIENCE:
             entry, value = self._open[oldest], self._worst
             self._open[oldest] = (*entry[:2], 0)
         else:

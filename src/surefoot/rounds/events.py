@@ -49,9 +49,8 @@ earlier one is settled: by its accepted rewards (all metrics, or those without a
 in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more rounds were decided), by `abandoned`
 (what came counts), or once `settle_after` more rounds were decided. A metric without a reward counts as its default
 where one was declared, and at its worst otherwise; of a round that was abandoned, always at its worst. And as soon as
-eight rounds with a share are settled and wait for one that is not, that one enters at its worst, which its own entry
-replaces once it is settled, as soon as every earlier round with a share has entered. A round without a share never
-makes others wait.
+eight rounds are settled and wait for one with a share that is not, that one enters at its worst, which its own entry
+replaces once it is settled. A round without a share makes no other wait.
 
 A guard's coins come in blocks, each for `BLOCK` rounds from one that comes after the next (of event 2: after the
 creation). Before them the chain holds the SHA-256 of a secret; the secret itself once the block is over. The coin of a
