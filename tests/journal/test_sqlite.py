@@ -161,6 +161,26 @@ def test_a_file_without_write_permission_can_be_read_and_not_written(sqlite: Sql
     assert "cannot be opened" in said.stdout or "may not be written" in said.stdout
 
 
+NO_FILES = """
+import os, random, resource, sys
+from surefoot.journal import open_journal
+journal = open_journal(sys.argv[1])
+journal.create("shop", b"{}", time=0.0)
+def work(transaction):
+    for _ in range(1000):  # keys that touch many pages of their index
+        transaction.append("round", b"{}", time=0.0, key=random.randbytes(50).hex())
+journal.transact("shop", work)
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), 4096))
+journal.transact("shop", work)
+"""
+
+
+def test_what_is_written_goes_into_no_temporary_file(path: Path) -> None:
+    # It may be private, and the disk of a container may be read only but for the journal.
+    program = [sys.executable, "-c", NO_FILES, str(path)]
+    assert subprocess.run(program, capture_output=True, text=True, check=False).stderr == ""
+
+
 def test_what_is_not_a_journal_is_refused(tmp_path: Path, path: Path) -> None:
     with pytest.raises(JournalNotFoundError):
         open_journal(path, read_only=True)

@@ -356,6 +356,8 @@ class SqliteFile:
         if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise JournalUnavailableError(f"A journal needs SQLite's WAL mode, but the disk of {self.path} has none.")
         execute("PRAGMA synchronous = FULL")
+        # What a statement would undo may be private, and belongs in no other file.
+        execute("PRAGMA temp_store = MEMORY")
         # On macOS a plain fsync leaves data in the drive's cache; elsewhere this does nothing.
         execute("PRAGMA fullfsync = ON")
         # What is erased must not stay behind on a free page.
