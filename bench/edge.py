@@ -1,5 +1,6 @@
 """A decision at the edge: in memory and into its file journal, against the service over HTTP, in one run."""
 
+import os
 import statistics
 import tempfile
 import time
@@ -8,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.service.servers import running
-from tests.sharing.edges import ROWS, Shop, new_keys, settings_of, warmed
+from tests.service.servers import Apart
+from tests.sharing.edges import ROWS, Shop, new_keys, options_of, warmed
 
 MOST_MICROSECONDS = 40.0
 ROUNDS, TURNS = 3000, 5
@@ -50,9 +51,12 @@ def main() -> bool:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         new_keys(folder)
-        with running(settings_of(folder, lease_seconds=0.2)) as address:
+        options = {**options_of(folder), "lease_seconds": 0.2}
+        environment = {f"SUREFOOT_{name.upper()}": str(value) for name, value in options.items()}
+        # In one process the edge would wait for the server's threads.
+        with Apart(folder, environment=os.environ | environment, database=folder / "own.db") as server:
             for kind in ("rows", "pair"):
-                here, rewards, there = measured(Shop(address, folder, folder, name=f"shop-{kind}", kind=kind))
+                here, rewards, there = measured(Shop(server.address, folder, folder, name=f"shop-{kind}", kind=kind))
                 median, service = statistics.median(here), statistics.median(there)
                 print(
                     f"{kind:<12} {median:>7.1f} {np.quantile(here, 0.99):>8.1f} {statistics.median(rewards):>8.1f} "
