@@ -174,8 +174,8 @@ class Coins:
 
     def _serve_lease(self, turn: "Turn", lease: events.Lease, round_: int) -> None:
         """The block of a round at an edge, whose secret its hub gave with the lease; none where the lease has none."""
-        at = round_ // BLOCK - lease.block
-        commitment = (lease.coins or ())[at] if 0 <= at < len(lease.coins or ()) else ""
+        coins, at = lease.coins or (), round_ // BLOCK - lease.block
+        commitment = coins[at] if 0 <= at < len(coins) else ""
         if commitment == self._commitment:
             return
         self.look_again()

@@ -931,12 +931,10 @@ class Experiment:
         return state
 
     def _ask_keys(self, asks: Sequence[Ask | SurefootError]) -> list[str]:
-        keys = list[str]()
-        for ask in asks:
-            if isinstance(ask, Ask):
-                keys.append(ask.key)
-                if self._created.is_sealed and self._created.confirm_within is not None:
-                    keys += map(by_alias, ask.confirms)
+        read = [ask for ask in asks if isinstance(ask, Ask)]
+        keys = [ask.key for ask in read]
+        if self._created.is_sealed and self._created.confirm_within is not None:
+            keys += [by_alias(one) for ask in read for one in ask.confirms]
         return keys
 
     def _reward_keys(self, decision_ids: list[str]) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import LARGEST
+from surefoot.arrays import LARGEST, Matrix
 from surefoot.errors import ConfigError, DecisionError, InputError
 from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.experiment.experiment import SNAPSHOT_EVERY, Experiment
@@ -41,16 +41,20 @@ Encode = Callable[[RowsRequest], ArrayLike]
 
 @dataclass(slots=True)
 class CarriedRound:
-    """A round that was learned: what was asked (None where it is erased), the row that was played, and its reward."""
+    """A round that was learned: what was asked (None where it is erased), what was played, and its reward."""
 
     round: int
     action: int
-    row: list[float]
     request: RowsRequest | None
     teaches: bool
-    rows: list[list[float]]
+    rows: Matrix | None
     reward: float = 0.0
     is_settled: bool = False
+
+    @property
+    def row(self) -> list[float]:
+        """The row that was played; empty of plain arms."""
+        return [] if self.rows is None else self.rows[self.action].tolist()
 
 
 @dataclass
@@ -102,7 +106,7 @@ def _take(event: Event, view: View, state: State, rounds: dict[str, CarriedRound
         moved = decode(event, events.Voided)
         one = rounds.get(moved.decision_id)
         if one is not None:  # of one before a restart nothing is carried
-            one.action, one.row = int(moved.action), one.rows[int(moved.action)]
+            one.action = int(moved.action)
     elif event.kind in (events.REWARD, events.CORRECTED):
         reward: Any = decode(event, events.Reward if event.kind == events.REWARD else events.Corrected)
         one = rounds.get(reward.decision_id)
@@ -126,15 +130,13 @@ def _take(event: Event, view: View, state: State, rounds: dict[str, CarriedRound
 
 def _decided(event: Event, view: View, state: State) -> CarriedRound:
     record = decode(event, events.RowsRound)
-    offered = state.kind.rows(state, record.request, view)
     is_erased = state.created.is_sealed and view.private(event.number) is None
     return CarriedRound(
         round=record.round,
         action=record.action,
-        row=(offered or [[]])[record.action],
         request=None if is_erased else state.kind.opened(event, view).request,
         teaches=bool(state.policy.settlement.find(record.round)[2]),
-        rows=offered,
+        rows=state.kind.rows(state, record.request, view),
     )
 
 

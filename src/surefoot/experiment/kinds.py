@@ -140,10 +140,9 @@ class Kind(ABC):
 
     def read(self, arguments: Mapping[str, Any], *, is_fallback: bool = False, by: str = "") -> Ask:
         """Check the form of a request, before anything is locked; the policy checks its content."""
-        others = set(arguments) - self.fields - {"decision_id", "context"}
-        if others:
-            policy = self._created.policy
-            raise InputError(f"{policy} takes {self.takes}, but got {', '.join(sorted(map(str, others)))}.")
+        if not self.fields.issuperset(arguments):
+            others = ", ".join(sorted(map(str, set(arguments) - self.fields)))
+            raise InputError(f"{self._created.policy} takes {self.takes}, but got {others}.")
         decision_id = arguments.get("decision_id")
         if decision_id is None and is_fallback:
             raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
@@ -243,7 +242,7 @@ class Kind(ABC):
     def handed(self, record: Any, time: float, rows: Any) -> Any:
         """A round as a shard hands it in."""
 
-    def rows(self, state: "State", request: Any, view: View) -> Any:
+    def rows(self, state: "State", request: Any, view: View) -> Matrix | None:
         """What a recorded request offered; None where there are no rows."""
         return None
 
@@ -270,7 +269,7 @@ class Rows(Kind):
     """Policies that choose among feature rows, or plain arms: any that is not surefoot's own."""
 
     takes, has_rows = "`features`, and no `proposal`", True
-    fields = frozenset(("features", "baseline", "baseline_reward", "actions", "confirms"))
+    fields = frozenset(("decision_id", "context", "features", "baseline", "baseline_reward", "actions", "confirms"))
     round, text, pot, stays_put, draws, learns_in_order = RowsRound, RowsText, RowsPot, False, False, True
     records = events.ROWS_RECORDS
 
@@ -390,12 +389,9 @@ class Rows(Kind):
             return state.catalogue(request.catalogue, view)
         return None if request.features is None else np.array(request.features, dtype=np.float64)
 
-    def rows(self, state: "State", request: RowsRequest, view: View) -> list[list[float]]:
-        """The same as lists; none for plain arms."""
-        if request.catalogue is not None:
-            rows: list[list[float]] = state.catalogue(request.catalogue, view).rows.tolist()
-            return rows
-        return request.features or []
+    def rows(self, state: "State", request: RowsRequest, view: View) -> Matrix | None:
+        features: Matrix | Catalogue | None = self.features(state, request, view)
+        return features.rows if isinstance(features, Catalogue) else features
 
     def answer(
         self, record: RowsRound, ask: Ask | None, *, voided: Voided | None, time: float, head: Any, **extra: Any
@@ -463,16 +459,16 @@ class Rows(Kind):
 
     def handed(self, record: RowsRound, time: float, rows: Any) -> RowsHanded:
         request = record.request
-        assert request.baseline is not None
-        played, displaced = ([float(one) for one in rows[row]] for row in (record.action, request.baseline))
         return RowsHanded(
-            number=record.round, moment=time, is_learner=record.source == "learner", played=played,
-            displaced=displaced, baseline_reward=request.baseline_reward,
+            number=record.round, moment=time, is_learner=record.source == "learner",
+            played=rows[record.action].tolist(), displaced=rows[request.baseline].tolist(),
+            baseline_reward=request.baseline_reward,
         )  # fmt: skip
 
     def played(self, state: "State", record: RowsRound, action: Any, view: View) -> tuple[int, bool]:
         request = record.request
-        count = self._arms or len(self.rows(state, request, view))
+        rows = self.rows(state, request, view)
+        count = (self._arms or 0) if rows is None else len(rows)
         row = request.baseline if action is None else action
         names = request.actions
         if isinstance(row, str) and names is not None and row in names:
@@ -536,7 +532,7 @@ class Pair(Kind):
     """Guards, whose coin chooses between a baseline and a proposal, any two JSON values."""
 
     takes, has_rows = "`baseline` and `proposal`", False
-    fields = frozenset(("baseline", "proposal", "unit", "prediction"))
+    fields = frozenset(("decision_id", "context", "baseline", "proposal", "unit", "prediction"))
     round, text, pot, stays_put, draws, learns_in_order = PairRound, PairText, PairPot, True, True, False
     records = events.PAIR_RECORDS
 

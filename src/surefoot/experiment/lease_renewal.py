@@ -152,8 +152,8 @@ class Leases:
             return False
         if state.shard.due is not None or elapsed >= self._seconds:
             return elapsed >= min(1.0, self._seconds)
-        rounds: int = state.policy.rounds
-        return len(state.shard.since) >= min(self._every, max(1, rounds // 2)) and rounds > 0
+        since = len(state.shard.since)
+        return since >= self._every or since >= max(1, state.policy.rounds // 2)
 
     def renew(self) -> bool:
         """Hand in what was done, and go on under a new lease.

@@ -258,6 +258,8 @@ class UnconfirmedRounds:
 
     def due(self, now: float) -> list[tuple[str, int]]:
         """The rounds that count at their worst from now on; times never run backwards, so the oldest are due first."""
+        if not self._waiting:
+            return []
         ripe = list[tuple[str, int]]()
         for one in self._waiting.values():
             if one.due > now:
@@ -539,8 +541,9 @@ class State:
         self.counts.moved(was_learner=round_.source == "learner", is_learner=is_learner)
         if self.shard is not None:
             place = round_.round - self.shard.since[0].number
-            row = [float(one) for one in self.kind.rows(self, round_.request, view)[record.action]]
-            moved = msgspec.structs.replace(self.shard.since[place], played=row, is_learner=is_learner)
+            rows: Any = self.kind.rows(self, round_.request, view)
+            played = rows[record.action].tolist()
+            moved = msgspec.structs.replace(self.shard.since[place], played=played, is_learner=is_learner)
             self.shard.since[place] = moved
 
     def _voided_late(self, ref: str, number: int, seconds: float, within: float) -> None:

@@ -186,16 +186,18 @@ class FileJournal(MemoryJournal):
 
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """With `sync`, run `work` in the writing thread and share a flush; else run it here, and write it."""
+        if self._group is None:
+            return super().transact(name, work)
         self._log.refuse_fork()
-        return super().transact(name, work) if self._group is None else self._group.transact(name, work, keys)
+        return self._group.transact(name, work, keys)
 
     def submit(
         self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
     ) -> "Future[T]":
         """With `sync`, run `work` in the writing thread; else in one of the executor's."""
-        self._log.refuse_fork()
         if self._group is None:
             return super().submit(name, work, executor=executor)
+        self._log.refuse_fork()
         return self._group.submit(name, work, keys)
 
     def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:

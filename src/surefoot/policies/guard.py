@@ -403,7 +403,7 @@ class Guard(Policy):
         plan: bytes | None = None,
     ) -> GuardDecision:
         is_learner = bool(draw < share)
-        record = self._books.plan(share, predicted) if plan is None else plan
+        record = self._plan(share, predicted) if plan is None else plan
         before = self._books.charge(share, is_learner)
         self._rounds = round_ = self._rounds + 1
         # An agreeing visit pays into the open round of its unit alone: what the unit brings may depend on later coins.
@@ -423,6 +423,10 @@ class Guard(Policy):
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self._id, unit, certify,
         )  # fmt: skip
+
+    def _plan(self, share: float, predicted: Sequence[float] | None) -> bytes:
+        """What a round's bets are settled by: its share and the stakes, fixed before the coin."""
+        return self._books.plan(share, predicted)
 
     def _close_part(self, round_: int) -> None:
         """Settle a round whose window of rounds ends by the metrics that came."""

@@ -77,7 +77,7 @@ def explain_share(
         return f"Played the baseline, as asked: a share of {allowed:.3g} would have been allowed."
     if share == 0.0:
         return without_share(allowed, binds, is_same=is_same)
-    above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
+    above = "exactly at" if abs(left) <= 1e-9 else f"at least {left:.4g} above"
     chosen = "" if source is None else f", and the coin chose the {source}"
     limit = "any is safe" if allowed >= 1.0 else f"{binds!r} allows {allowed:.3g}"
     return (
@@ -105,12 +105,12 @@ def certified(
     is_same: bool = False,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
-    banks, shares, paid = read_banks(snapshot), list[float](), list[BankProof]()
-    for name, settings, bank in zip(names, metrics, banks, strict=True):
-        shares.append(allowed(settings, bank))
-        paid.append(_bank_proof(name, settings, bank, share if is_charged else 0.0))
-    least = min(shares)
-    return GuardCertificate(share, least, names[shares.index(least)], GuardProof(tuple(paid)), is_held, is_same=is_same)
+    charged, paid, least, binds = share if is_charged else 0.0, list[BankProof](), math.inf, ""
+    for name, settings, bank in zip(names, metrics, read_banks(snapshot), strict=True):
+        paid.append(_bank_proof(name, settings, bank, charged))
+        if (limit := allowed(settings, bank)) < least:
+            least, binds = limit, name
+    return GuardCertificate(share, least, binds, GuardProof(tuple(paid)), is_held, is_same)
 
 
 def _bank_proof(name: str, settings: MetricSettings, bank: Bank, share: float) -> BankProof:

@@ -339,12 +339,9 @@ class LeasedGuard(Guard):
         if not has_part:  # or else what came was observed, and is handed in
             self._settled.append((round_, None))
 
-    def _play(self, *args: Any) -> GuardDecision:
-        decision = super()._play(*args)
-        # What else a round is booked by is of no use here, and would differ where the bank of an old lease is gone.
-        rest = bytes(8 * (self._record_size() - 1))
-        self._settlement.played(decision.round, SHARE.pack(decision.share) + rest, decision.source == "learner")
-        return decision
+    def _plan(self, share: float, predicted: Sequence[float] | None) -> bytes:
+        # Bets are of no use here, and would differ where the bank of an old lease is gone.
+        return SHARE.pack(share) + bytes(8 * (self._record_size() - 1))
 
     def _learn_round(self, entry: OpenRound, reward: Any) -> None:
         """Count it: it enters where the shards meet."""
