@@ -26,7 +26,7 @@ class RegisteredCatalogue:
 
     def __init__(self, catalogue: requests.RegisterCatalogue) -> None:
         self.names = [action.id for action in catalogue.actions]
-        rows = rows_of([action.features for action in catalogue.actions])
+        rows = rows_of(catalogue.actions)
         if rows is None:
             raise InputError("`features` must be given for every action of a catalogue.")
         self.rows = surefoot.Catalogue(rows)
@@ -100,9 +100,9 @@ class Catalogues:
         if actions is not None and known is None:
             if context is not None:
                 raise InputError("`context_features` must come with a `catalogue` that has a feature map.")
-            rows = [action.features for action in actions]
-            refuse_size(rows, self._registry.settings.limits)
-            arguments["actions"], features = [action.id for action in actions], rows_of(rows)
+            arguments["actions"], features = [action.id for action in actions], rows_of(actions)
+            dimensions = 0 if features is None else features.shape[1]
+            refuse_size(len(actions), dimensions, self._registry.settings.limits)
         elif known is not None and actions is None:
             refuse_bytes(known.size, self._registry.settings.limits)
             # Rows that take long to make would keep every other caller waiting.
@@ -126,8 +126,9 @@ class Catalogues:
         return known
 
 
-def rows_of(rows: Sequence[list[float] | None]) -> Any:
+def rows_of(actions: Sequence[requests.Action]) -> Any:
     """One array of the features of actions; None where no action has any."""
+    rows = [action.features for action in actions]
     if rows[0] is None and rows.count(None) == len(rows):
         return None
     if None not in rows:
@@ -146,14 +147,13 @@ def rows_of(rows: Sequence[list[float] | None]) -> Any:
     raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
 
 
-def refuse_size(rows: Sequence[list[float] | None], limits: Limits) -> None:
+def refuse_size(actions: int, dimensions: int, limits: Limits) -> None:
     """Refuse more actions or dimensions than the server's limits allow."""
-    if len(rows) > limits.actions:
-        rule = f"at most {limits.actions} actions are taken, but got {len(rows)}"
+    if actions > limits.actions:
+        rule = f"at most {limits.actions} actions are taken, but got {actions}"
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions", rule)])
-    longest = max(map(len, filter(None, rows)), default=0)
-    if longest > limits.dimensions:
-        rule = f"at most {limits.dimensions} features are taken, but got {longest}"
+    if dimensions > limits.dimensions:
+        rule = f"at most {limits.dimensions} features are taken, but got {dimensions}"
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions[].features", rule)])
 
 

@@ -242,7 +242,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     async def register(name: ExperimentName, request: Request[Any, Any, Any]) -> responses.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
         data = await body_of(request, requests.RegisterCatalogue)
-        refuse_size([action.features for action in data.actions], limits)
+        refuse_size(len(data.actions), max(len(action.features or ()) for action in data.actions), limits)
         opened = await registry.find(name)
         if not opened.takes_rows:
             raise InputError("`actions` are not registered for a guard: its decisions bring `baseline` and `proposal`.")
