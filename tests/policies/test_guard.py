@@ -17,7 +17,7 @@ from surefoot import Guard, ceiling, floor
 from surefoot.core.native import Bank as CoreBank
 from surefoot.core.native import free_share
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
-from surefoot.policies.settlement import PATIENCE
+from surefoot.policies.settlement import LATE, PATIENCE
 from surefoot.simulation import simulate_guard
 from tests.policies.guard_reference import RATES, Bank, Side, bisect, centre
 
@@ -354,6 +354,7 @@ def test_a_late_round_counts_at_its_worst_until_its_reward_comes(shape: dict[str
         if number % 80 == 79:
             if number % 160 == 79:
                 world.guard = Guard.from_state(world.guard.state())
+            assert world.guard.settlement.late == late_rounds_of(world.guard)
             bank, reference = bank_of(world.guard), world.reference()
             assert bank.wealth == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
             bound = reference.bound()
@@ -363,9 +364,17 @@ def test_a_late_round_counts_at_its_worst_until_its_reward_comes(shape: dict[str
             assert bank.owed == pytest.approx(owed, rel=1e-6, abs=1e-9)
             assert bank.carried >= bank.bound - bank.owed - 1e-9
     assert sum(round_ < world.end for round_ in world.unpaid if round_ in world.staked) > 3
+    assert world.guard.settlement.late == late_rounds_of(world.guard) > 3
     for _, round_ in sorted(due):
         world.pay(round_)
+    assert world.guard.settlement.late == late_rounds_of(world.guard)
     assert bank_of(world.guard).wealth == pytest.approx(world.reference().wealth, rel=1e-9, abs=1e-9)
+
+
+def late_rounds_of(guard: Guard) -> int:
+    """One by one."""
+    settlement = guard.settlement
+    return sum(settlement.awaits(round_) and settlement.find(round_)[2] == LATE for round_ in settlement.open_rounds)
 
 
 def test_income_alone_lets_a_round_go_late_where_nothing_is_at_stake_any_more() -> None:
@@ -477,14 +486,17 @@ def test_a_late_round_may_be_abandoned_or_its_window_close(default: float | None
         if decision not in (given_up, forgotten):
             guard.observe(decision, 0.5)
     assert guard.pending == (given_up.round, forgotten.round)
+    assert guard.settlement.late == 2
     before = bank_of(guard).wealth
     guard.abandon(given_up)
     assert bank_of(guard).wealth == pytest.approx(before)
+    assert guard.settlement.late == late_rounds_of(guard) == 1
     with pytest.raises(DecisionError, match="settled"):
         guard.observe(given_up, 1.0)
     for _ in range(100):
         guard.decide(baseline=0, proposal=1, hold=True)
     assert forgotten.round not in guard.pending
+    assert guard.settlement.late == late_rounds_of(guard)
     assert guard.settlement.defaults == 1
     if default is None:
         assert bank_of(guard).wealth == pytest.approx(before)

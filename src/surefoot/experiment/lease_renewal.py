@@ -350,14 +350,14 @@ def end_lease(turn: Turn, *, is_untimed: bool) -> Any:
     return shard.due
 
 
-def accept_lease(turn: Turn, lease: events.Lease, data: bytes | None, secrets: Sequence[bytes] = ()) -> None:
-    """Write a lease down and go on under it, unless another thread has; `secrets` are those of an edge's coins."""
+def accept_lease(turn: Turn, lease: events.Lease, data: bytes | None, coin_secrets: Sequence[bytes] = ()) -> None:
+    """Write a lease down and go on under it, unless another thread has; `coin_secrets` are those of an edge's coins."""
     state = turn.state
     shard = state.shard
     assert shard is not None
     if shard.lease is not None and shard.lease.number >= lease.number:
         return
-    for attached in (*secrets, *(() if data is None else (data,))):
+    for attached in (*coin_secrets, *(() if data is None else (data,))):
         turn.transaction.attach(attached)
     if shard.lease is not None:
         turn.transaction.detach(shard.lease.digest)

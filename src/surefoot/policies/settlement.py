@@ -51,6 +51,7 @@ class Settlement:
         self._queue: deque[int] = deque()  # rounds that others wait for, in their order; the first one is open
         self._income: list[int] = []  # a heap of rounds that none waits for, whose reward has come and waits
         self.defaults = 0  # rounds settled by the default
+        self.late = 0  # rounds that have entered without their reward, which may still come
         self._drawn: set[int] = set()  # open rounds whose baseline drew: what is booked is no row of theirs
 
     def __len__(self) -> int:
@@ -75,11 +76,6 @@ class Settlement:
     def rewards_waiting(self) -> int:
         """How many rewards wait for an earlier round."""
         return len(self.rewards)
-
-    @property
-    def late(self) -> int:
-        """How many rounds have entered without their reward, which may still come."""
-        return sum(teaches == LATE and round_ not in self.rewards for round_, (*_, teaches) in self._open.items())
 
     def find(self, round_: int) -> OpenRound:
         """An open round."""
@@ -137,6 +133,7 @@ class Settlement:
     def close(self, round_: int, value: Reward) -> None:
         """Settle a round whose window of rounds ends, by what came of it or else the default."""
         _, _, teaches = self._open[round_]
+        self.late -= teaches == LATE
         if teaches:
             self._wait(round_, teaches, value)
         else:
@@ -158,6 +155,7 @@ class Settlement:
         if entry is None or round_ in self.rewards:
             raise self._not_open(round_, rounds, "observed")
         teaches, queue = entry[2], self._queue
+        self.late -= teaches == LATE
         # The first in line has its turn; and one that none waits for, if none is in line that was decided before it.
         if teaches and queue and queue[0] != round_ and (teaches == IN_ORDER or queue[0] < round_):
             self._wait(round_, teaches, value)
@@ -190,7 +188,8 @@ class Settlement:
 
     def abandoned(self, round_: int) -> None:
         """Settle a round without its reward."""
-        del self._open[round_]
+        _, _, teaches = self._open.pop(round_)
+        self.late -= teaches == LATE
         # In the middle of the queue it is skipped when its turn comes: a deque is slow there.
         if self._queue and self._queue[0] == round_:
             self._next()
@@ -222,6 +221,7 @@ class Settlement:
         """Note that what `take` gave was learned: the reward of a round that was late counts in place of its worst."""
         if value is self._worst:
             self._open[round_] = (*self._open[round_][:2], LATE)
+            self.late += 1
 
     def put_back(self, round_: int, entry: OpenRound, value: Reward | None = None) -> None:
         """Open a round again that was removed and could not be learned, with its reward if there is one."""
@@ -240,6 +240,7 @@ class Settlement:
         self._income.clear()
         # Open all the same: their rewards may still come, and must not be refused as unknown.
         self._open = {round_: (features, by, 0) for round_, (features, by, _) in self._open.items()}
+        self.late = 0
 
     def state(self) -> dict[str, Any]:
         """Plain arrays from which `restore` makes the same settlement."""
@@ -275,6 +276,8 @@ class Settlement:
         if not all(round_ in self._open and self._open[round_][2] for round_ in self.rewards):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
         self._income = sorted(round_ for round_ in self.rewards if self._open[round_][2] != IN_ORDER)
+        late = {round_ for round_, (_, _, teaches) in self._open.items() if teaches == LATE}
+        self.late = len(late - self.rewards.keys())
 
 
 def _number(saved: Any) -> int:

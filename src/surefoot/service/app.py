@@ -435,5 +435,5 @@ def _refuse_other_sites(headers: dict[bytes, bytes]) -> None:
 
 def _is_same_origin(headers: dict[bytes, bytes]) -> bool:
     """Whether a page of this server asks, or a program, which names no origin."""
-    origin, host = (headers.get(name, b"").decode("latin-1").lower() for name in (b"origin", b"host"))
-    return not origin or origin.partition("://")[2] == host
+    origin = headers.get(b"origin")
+    return not origin or origin.lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
