@@ -61,6 +61,14 @@ def test_an_honest_journal_is_clean(kind: str, window: float | None) -> None:
     assert report.coins.coins > 100
 
 
+@pytest.mark.parametrize("seed", [19, 54])
+def test_what_rounding_leaves_of_an_exhausted_bank_is_no_finding(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETTINGS, "seeded", {**SETTINGS["exhausted reserve"], "seed": seed})
+    journal, _, _ = played("seeded", 300)
+    report = audit(journal, "shop")
+    assert report.is_clean, list(report.findings)
+
+
 def test_a_reserve_of_whole_rounds_is_spent_to_the_bit_in_the_audit_as_well() -> None:
     guard = Guard(alpha=0.5, delta=0.2, promise="played", reserve=1.0, ramp="gate", seed=3)
     journal = open_journal("memory:")

@@ -218,7 +218,7 @@ def test_a_file_holds_hashes_only_and_belongs_to_its_owner(tmp_path: Path) -> No
     assert file.path.stat().st_mode & 0o777 == 0o600
     found = file.find(token)
     assert found is not None
-    assert [found.allows(role) for role in ROLES] == [True, True, False, False]
+    assert found.roles == ["decide", "read"]
     assert file.find(token[:-1]) is None
 
 

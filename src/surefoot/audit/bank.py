@@ -77,9 +77,13 @@ class RebuiltBank:
     @property
     def allowed(self) -> float:
         """The largest share that is proved to be safe."""
+        return self.allowed_by(self.held)
+
+    def allowed_by(self, held: float) -> float:
+        """The same where so much is held."""
         if self.metric.is_played:
-            return 1.0 if self.held >= self.worst_of_playing else 0.0
-        return self.free_share(max(self.held, 0.0))
+            return 1.0 if held >= self.worst_of_playing else 0.0
+        return self.free_share(max(held, 0.0))
 
     def free_share(self, budget: float) -> float:
         """The largest share whose worst is within a budget."""
@@ -224,29 +228,32 @@ def _less(held: float, paid: float) -> float:
     return held - paid - OF_SUM * (abs(held) + paid) if paid > 0.0 else held
 
 
-def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank]) -> float:
+def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank], rounded: float = 0.0) -> float:
     """The least that every bank allows and the ramp asks for, or the step below it.  (docs/mathematics.md, "The ramp")
+
+    With `rounded` at -1 or 1 that is the least or the most that it may have been, as far as rounding goes.
 
     A function of the past alone, so that nobody chooses it by the coin. No promise rests on how large it is below what
     the banks allow; that it was fixed before the coin, all of them do.
     """
     share = declared.most
     for bank in banks:
-        share = min(share, bank.allowed)
+        held = bank.held + rounded * bank.rounding
+        share = min(share, bank.allowed_by(held))
         if declared.ramp == "free":
             share = min(share, bank.free_share(0.0))
         elif declared.ramp == "auto":
-            share = min(share, _affordable(bank) * (_trust(bank) if declared.goal == "earn" else 1.0))
+            share = min(share, _affordable(bank, held) * (_trust(bank) if declared.goal == "earn" else 1.0))
     if declared.steps is None:
         return share
     return max((step for step in declared.steps if step <= share), default=0.0)
 
 
-def _affordable(bank: RebuiltBank) -> float:
-    """The share at which the bank lasts for seven unlucky rewards of the baseline."""
+def _affordable(bank: RebuiltBank, held: float) -> float:
+    """The share at which what is held lasts for seven unlucky rewards of the baseline."""
     low, mean = bank.metric.low, bank.baseline.mean
     spread = bank.baseline.spread / max((mean - low) * (1.0 - mean), 1e-9)
-    reach = max(0.0, bank.held) / (UNLUCKY * min(max(spread, STEADY), 1.0) * (1.0 - low))
+    reach = max(0.0, held) / (UNLUCKY * min(max(spread, STEADY), 1.0) * (1.0 - low))
     return (bank.free_share(0.0) + reach) / (1.0 + reach)
 
 

@@ -15,7 +15,6 @@ from surefoot.journal.events import Event
 from surefoot.rounds import Record, events
 
 WRITTEN = 1e-9  # what is written down may differ so much from what it was computed of, relative to that
-NO_SHARE = 1e-12  # a share below it plays nothing in any life
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,18 +140,20 @@ class GuardChecks(Checks[OpenPair]):
     def _earn(self, bank: RebuiltBank, booked: BookedRound, entry: OpenPair, value: float) -> None:
         bank.enter(booked, entry.is_learner, value, is_late=entry.is_late and entry.is_settled)
 
-    def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
-        return ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
+    def _expected_shares(self, record: events.PairRound, teaches: bool) -> tuple[float, float]:
+        """The least and the most that the share may be, as far as rounding goes."""
+        if not teaches or record.is_held:
+            return 0.0, 0.0
+        return ramp_share(self._declared, self._banks, -1.0), ramp_share(self._declared, self._banks, 1.0)
 
     def _check_share(self, event: Event, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
         """The share is what the past says, none where a block of coins had to begin, and every bank can pay for it."""
-        expected = self._expected_share(record, teaches)
-        if expected > 0.0 and record.share == 0.0 and self._committed.begins_after(event, record):
-            self.tally.coins_missing += 1
-            expected = 0.0
-        # A share of nothing but rounding, left of an exhausted bank, is the same as none.
-        if not abs(record.share - expected) <= WRITTEN * expected + NO_SHARE:
-            problems.add("share", f"the banks and the ramp give a share of {expected!r}, but it was {record.share!r}")
+        least, most = self._expected_shares(record, teaches)
+        if most > 0.0 and record.share == 0.0 and self._committed.begins_after(event, record):
+            self.tally.coins_missing += least > 0.0
+            least = most = 0.0
+        if not least - WRITTEN * least <= record.share <= most + WRITTEN * most:
+            problems.add("share", f"the banks and the ramp give a share of {most!r}, but it was {record.share!r}")
         # Asked apart from the ramp: the promise rests on this alone.
         for bank in self._banks:
             cost = bank.cost(record.share)

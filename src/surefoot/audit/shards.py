@@ -796,10 +796,10 @@ class LeasedGuardChecks(GuardChecks):
             )
         )
 
-    def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
+    def _expected_shares(self, record: events.PairRound, teaches: bool) -> tuple[float, float]:
         """Without a coin it is nothing: so plays a shard that has lost what its lease knew, and nothing is spent."""
         is_drawn = record.share != 0.0 or record.draw is not None
-        return super()._expected_share(record, teaches) if self.is_leased and is_drawn else 0.0
+        return super()._expected_shares(record, teaches) if self.is_leased and is_drawn else (0.0, 0.0)
 
     def _check_figures(self, certificate: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         """A round without a share rests on no bank, and a shard that lost its lease knows but an older one's."""

@@ -57,10 +57,6 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         """Whether its time is over."""
         return self.expires is not None and now >= self.expires
 
-    def allows(self, role: Role) -> bool:
-        """Whether it may act in this role; an admin may act in all."""
-        return role in self.roles or "admin" in self.roles
-
 
 class TokenFile:
     """The tokens in a file that only its owner can read. A running server notices changes.
