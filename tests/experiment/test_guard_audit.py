@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from surefoot import Guard
+from surefoot import Guard, ceiling
 from surefoot.audit import Report, audit, audit_shards
 from surefoot.audit.bank import RebuiltBank, ramp_share
 from surefoot.audit.coins import CoinFairness, coin_of
@@ -84,8 +84,8 @@ def test_the_audits_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) ->
     ours, theirs = RebuiltBank(metric), Bank(1.0, metric.alpha, metric.low, metric.most, 0.05)
     rng = np.random.default_rng(3)
     for number in range(300):
-        share = min(0.98, float(rng.random()) * ours.allowed) if number % 5 else 0.0
-        assert ours.allowed <= theirs.largest_share() + 1e-9
+        share = min(0.98, float(rng.random()) * ours.allowed_at(0.0)) if number % 5 else 0.0
+        assert ours.allowed_at(0.0) <= theirs.largest_share() + 1e-9
         is_ours, reward = bool(rng.random() < share), float(rng.random())
         booked = ours.plan(share, None)
         ours.charge(share, is_ours)
@@ -113,6 +113,27 @@ def test_the_audits_share_is_that_of_the_guard(told: dict[str, Any]) -> None:
     other = dataclasses.replace(declared, goal="save" if declared.goal == "earn" else "earn")
     if declared.ramp == "auto":
         assert ramp_share(other, [bank]) != pytest.approx(guard.share, rel=0.1)
+
+
+def test_two_who_sum_up_an_exhausted_bank_differ_by_what_rounding_loses_however_long_it_is() -> None:
+    cost = ceiling(0, 1, alpha=0.1, reserve=4.0)
+    guard, rng = Guard(delta=0.05, seed=1, metrics={"cost": cost}, ramp="gate"), np.random.default_rng(1)
+    declared = read_guard(guard.settings)
+    (bank,) = (RebuiltBank(metric) for metric in declared.metrics)
+    widest = 0.0
+    for _ in range(16_000):  # from round 13,975 on they differed by more than was allowed for
+        least, most = (ramp_share(declared, [bank], rounded) for rounded in (-1.0, 1.0))
+        assert (1 - 1e-9) * least <= guard.share <= (1 + 1e-9) * most
+        widest = max(widest, abs(guard.banks["cost"] - bank.held) / bank.rounding)
+        decision = guard.decide(baseline=0, proposal=1)
+        is_learner = decision.source == "learner"
+        reward = float(rng.random() < (0.5 if is_learner else 0.4))
+        booked = bank.plan(decision.share, None)
+        bank.charge(decision.share, is_learner)
+        bank.enter(booked, is_learner, reward)
+        guard.observe(decision, reward)
+    assert 0.0 < widest < 0.2
+    assert bank.rounding < 1e-9
 
 
 def a_share(rows: list[Row]) -> int:

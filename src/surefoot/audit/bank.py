@@ -16,6 +16,7 @@ from surefoot.audit.declarations import RATES, DeclaredMetric, GuardDeclarations
 MEMORY, HISTORY, CHANGE, STEPS = 300.0, 1e4, 3.0, 4
 LEAST_FACTOR, RAREST = 0.05, 1e-6  # of 1 + s (y - m), and of the chances that means are believed to be
 OF_TERM, OF_SUM = 1e-14, 2.3e-16  # given away of every logarithm that is added, and of the sum
+DRIFT = 2.0**-50  # by how much two may differ who give away what rounding loses of a sum, as parts of that sum
 BELOW_ONE = 1.0 - 2.0**-50
 UNLUCKY, STEADY = 7.0, 0.01
 
@@ -59,7 +60,7 @@ class RebuiltBank:
         self.log_wealth = [0.0] * len(RATES)
         self.bound = -metric.event / RATES[0]
         self.carried = self.played = metric.reserve
-        self.owed = self.coin_variance = 0.0
+        self.owed = self.coin_variance = self.drift = 0.0
         width = 1.0 - metric.low
         middle = metric.low + width / 2.0
         self.learner, self.baseline = (SideMean(middle, width * width / 4.0, middle) for _ in range(2))
@@ -72,15 +73,15 @@ class RebuiltBank:
     @property
     def rounding(self) -> float:
         """By how much what was held may differ from this: nothing that a prover writes down makes it larger."""
-        return 1e-12 * (1.0 + abs(self.held) + self.owed)
+        return 1e-12 * (1.0 + abs(self.held) + self.owed) + self.drift
 
-    @property
-    def allowed(self) -> float:
-        """The largest share that is proved to be safe."""
-        return self.allowed_by(self.held)
+    def held_at(self, rounded: float) -> float:
+        """The same, or the least and the most that it may have been, as far as rounding goes, at -1 and 1."""
+        return self.held + rounded * self.rounding
 
-    def allowed_by(self, held: float) -> float:
-        """The same where so much is held."""
+    def allowed_at(self, rounded: float) -> float:
+        """The largest share that is proved to be safe where so much is held."""
+        held = self.held_at(rounded)
         if self.metric.is_played:
             return 1.0 if held >= self.worst_of_playing else 0.0
         return self.free_share(max(held, 0.0))
@@ -144,6 +145,7 @@ class RebuiltBank:
 
     def _pay(self, worst: float, variance: float, played: float) -> None:
         """Sums give away what rounding may have lost, or a bank that is empty to the bit might seem not to be."""
+        self.drift += DRIFT * (abs(self.held) + self.owed + worst + played)
         self.owed += worst
         self.carried = _less(self.carried, worst)
         if self.metric.is_played:
@@ -167,6 +169,7 @@ class RebuiltBank:
                 logarithm, lost = self._bet(rate, booked, is_learner, paid)
                 self.log_wealth[i] += sign * logarithm - (lost + OF_SUM * abs(self.log_wealth[i]))
         if not is_late:
+            self.drift += DRIFT * self.owed
             self.owed = max(0.0, self.owed - booked.worst)
         self._find_bound()
         self._carry()
@@ -231,29 +234,28 @@ def _less(held: float, paid: float) -> float:
 def ramp_share(declared: GuardDeclarations, banks: Sequence[RebuiltBank], rounded: float = 0.0) -> float:
     """The least that every bank allows and the ramp asks for, or the step below it.  (docs/mathematics.md, "The ramp")
 
-    With `rounded` at -1 or 1 that is the least or the most that it may have been, as far as rounding goes.
+    With `rounded` at -1 and 1 that is the least and the most that it may have been (`RebuiltBank.held_at`).
 
     A function of the past alone, so that nobody chooses it by the coin. No promise rests on how large it is below what
     the banks allow; that it was fixed before the coin, all of them do.
     """
     share = declared.most
     for bank in banks:
-        held = bank.held + rounded * bank.rounding
-        share = min(share, bank.allowed_by(held))
+        share = min(share, bank.allowed_at(rounded))
         if declared.ramp == "free":
             share = min(share, bank.free_share(0.0))
         elif declared.ramp == "auto":
-            share = min(share, _affordable(bank, held) * (_trust(bank) if declared.goal == "earn" else 1.0))
+            share = min(share, _affordable(bank, rounded) * (_trust(bank) if declared.goal == "earn" else 1.0))
     if declared.steps is None:
         return share
     return max((step for step in declared.steps if step <= share), default=0.0)
 
 
-def _affordable(bank: RebuiltBank, held: float) -> float:
+def _affordable(bank: RebuiltBank, rounded: float) -> float:
     """The share at which what is held lasts for seven unlucky rewards of the baseline."""
     low, mean = bank.metric.low, bank.baseline.mean
     spread = bank.baseline.spread / max((mean - low) * (1.0 - mean), 1e-9)
-    reach = max(0.0, held) / (UNLUCKY * min(max(spread, STEADY), 1.0) * (1.0 - low))
+    reach = max(0.0, bank.held_at(rounded)) / (UNLUCKY * min(max(spread, STEADY), 1.0) * (1.0 - low))
     return (bank.free_share(0.0) + reach) / (1.0 + reach)
 
 

@@ -157,7 +157,7 @@ class GuardChecks(Checks[OpenPair]):
         # Asked apart from the ramp: the promise rests on this alone.
         for bank in self._banks:
             cost = bank.cost(record.share)
-            if not (cost == 0.0 or cost <= bank.held + bank.rounding):
+            if not (cost == 0.0 or cost <= bank.held_at(1.0)):
                 name = bank.metric.name
                 text = f"the bank of {name!r} holds {bank.held:.6g}, but this share may cost {cost:.6g}"
                 problems.add("gate", text)
@@ -216,10 +216,10 @@ class GuardChecks(Checks[OpenPair]):
 
     def _check_figures(self, certificate: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         names = [bank.metric.name for bank in self._banks]
-        least = min(bank.allowed for bank in self._banks)
-        binds = self._banks[names.index(certificate.binds)].allowed
-        if not (_fits(certificate.allowed, least) and _fits(binds, least)):
-            text = f"a share of {least!r} is allowed, but it says {certificate.allowed!r}, by {certificate.binds!r}"
+        least, most = (min(bank.allowed_at(rounded) for bank in self._banks) for rounded in (-1.0, 1.0))
+        binds = self._banks[names.index(certificate.binds)].allowed_at(-1.0)
+        if not (least - WRITTEN <= certificate.allowed <= most + WRITTEN and binds <= most + WRITTEN):
+            text = f"a share of {most!r} is allowed, but it says {certificate.allowed!r}, by {certificate.binds!r}"
             problems.add("certificate", text)
         for own, bank in zip(self._banks, certificate.banks, strict=True):
             wrong = [name for name, claimed, is_ in _compared(own, bank, share) if not _fits(claimed, is_)]
