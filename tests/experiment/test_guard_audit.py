@@ -136,6 +136,24 @@ def test_two_who_sum_up_an_exhausted_bank_differ_by_what_rounding_loses_however_
     assert bank.rounding < 1e-9
 
 
+def test_what_many_open_rounds_owed_is_no_finding_once_they_are_settled() -> None:
+    guard, rng = Guard(delta=0.05, seed=1, alpha=0.1, ramp="gate", reserve=9e3), np.random.default_rng(1)
+    (bank,) = (RebuiltBank(metric) for metric in read_guard(guard.settings).metrics)
+    for _ in range(3):
+        batch = [guard.decide(baseline=0, proposal=1) for _ in range(3000)]
+        booked = [bank.plan(decision.share, None) for decision in batch]
+        for decision in batch:
+            bank.charge(decision.share, decision.source == "learner")
+        for decision, round_ in zip(batch, booked, strict=True):
+            reward = float(rng.random() < 0.5)
+            guard.observe(decision, reward)
+            bank.enter(round_, decision.source == "learner", reward)
+        (record,) = guard.bank_records
+        assert bank.fits(record.owed, bank.owed)
+        assert bank.fits(record.carried, bank.held)
+    assert record.owed > 1e-9 > bank.owed
+
+
 def a_share(rows: list[Row]) -> int:
     row = first(rows, "round", is_learner, after=80)
     row["payload"]["share"] = min(0.97, 1.01 * row["payload"]["share"])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.audit.bank import BookedRound, RebuiltBank, ramp_share
+from surefoot.audit.bank import WRITTEN, BookedRound, RebuiltBank, ramp_share
 from surefoot.audit.checks import Checks, OpenRound, Values
 from surefoot.audit.coins import LEVEL, CoinFairness, CommittedCoins, seeded_coin
 from surefoot.audit.declarations import RATES, GuardDeclarations, read_guard
@@ -13,8 +13,6 @@ from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.journal.events import Event
 from surefoot.rounds import Record, events
-
-WRITTEN = 1e-9  # what is written down may differ so much from what it was computed of, relative to that
 
 
 @dataclass(slots=True, kw_only=True)
@@ -222,7 +220,7 @@ class GuardChecks(Checks[OpenPair]):
             text = f"a share of {most!r} is allowed, but it says {certificate.allowed!r}, by {certificate.binds!r}"
             problems.add("certificate", text)
         for own, bank in zip(self._banks, certificate.banks, strict=True):
-            wrong = [name for name, claimed, is_ in _compared(own, bank, share) if not _fits(claimed, is_)]
+            wrong = [name for name, claimed, is_ in _compared(own, bank, share) if not own.fits(claimed, is_)]
             if wrong or len(bank.log_wealth) != len(RATES):
                 text = f"{', '.join(dict.fromkeys(wrong))} of {bank.metric!r} must be what the events add up to"
                 problems.add("certificate", text)
@@ -262,7 +260,3 @@ def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterat
     yield "coins", bank.coins, own.coin_luck
     # A list of another length is found by its caller.
     yield from (("log_wealth", claimed, is_) for claimed, is_ in zip(bank.log_wealth, own.log_wealth, strict=False))
-
-
-def _fits(claimed: float, own: float) -> bool:
-    return abs(claimed - own) <= WRITTEN * (1.0 + abs(own))

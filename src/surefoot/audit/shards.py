@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from surefoot.audit.auditor import NEXT_MODES, Auditor
-from surefoot.audit.bank import BookedRound, RebuiltBank
+from surefoot.audit.bank import WRITTEN, BookedRound, RebuiltBank
 from surefoot.audit.chain import HashChain, HeadSearch
 from surefoot.audit.checks import Checks, OpenRound, Turns, Values
 from surefoot.audit.coins import BLOCK, CoinFairness
@@ -25,7 +25,7 @@ from surefoot.audit.confidence_sets import EPS
 from surefoot.audit.constraints import CUMULATIVE, RESERVE
 from surefoot.audit.declarations import GUARDS, Declarations, GuardDeclarations, faults, read_guard, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
-from surefoot.audit.guard_checks import WRITTEN, GuardChecks, OpenPair, predicted, unfair
+from surefoot.audit.guard_checks import GuardChecks, OpenPair, predicted, unfair
 from surefoot.audit.ledger import AuditLedger
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.recorded_proof import LinearFact, ProofChecker, Tolerances
@@ -842,7 +842,7 @@ class SharedBank(SharedChain):
         for i, bank in enumerate(self._banks):
             leased = math.fsum(other.amounts[i] for other in self.shards.values() if other.amounts)
             waiting = (merged.handed.share for other in self.shards.values() for merged in other.waiting)
-            held = bank.held - math.fsum(map(bank.cost, waiting))
+            held = bank.held_at(1.0) - math.fsum(map(bank.cost, waiting))
             if leased > max(0.0, held) + WRITTEN * (1.0 + abs(bank.held)):
                 text = f"{leased:.12g} of {bank.metric.name!r} is leased in all, but the bank holds {held:.12g}"
                 self.findings.add(event.number, "leases", text)
