@@ -41,7 +41,7 @@ def seconds(journal: Journal) -> Matrix:
 
     async def requests() -> None:
         for _ in range(WARM + TURNS * REQUESTS):
-            request = SimpleNamespace(candidate_models=["big", "small"], metadata={}, signals={})
+            request = SimpleNamespace(candidate_models=["big", "small"], metadata={"model_group": "chat"}, signals={})
             began = time.perf_counter()
             await models.run(request)
             taken.append(time.perf_counter() - began)
