@@ -423,3 +423,20 @@ def test_an_arm_that_pays_a_fifth_more_is_found_in_every_run(rate: float, horizo
     count, gain = locked(rate, 40, horizon)
     assert count == 0
     assert gain > 0.1
+
+
+@pytest.mark.parametrize("seed", [14, 37, 79, 84])
+def test_a_search_that_has_not_ended_is_no_contradiction(seed: int) -> None:
+    """A few clicks in many dimensions: the least loss is where means are 0 and 1, and Newton's method slow there."""
+    rng, theta = np.random.default_rng(seed), np.linspace(0.2, 1.0, 20)
+    theta *= 0.06 / np.linalg.norm(theta)
+    policy = surefoot.SafeLUCB(
+        dim=20, alpha=0.2, delta=0.001, theta_bound=0.06, feature_bound=1.0, reward_bounds=(0.0, 1.0)
+    )
+    for _ in range(60):
+        rows = np.abs(rng.standard_normal((20, 20)))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True) * (1.0 + 1e-12)
+        means = rows @ theta
+        decision = policy.decide(rows, baseline=int(np.argsort(-means)[9]))
+        assert policy.alarm is None
+        policy.observe(decision, float(rng.random() < means[decision.action]))

@@ -17,6 +17,7 @@ inline constexpr double BARRIER = 1e-5;     // in units of the loss, for a side 
 inline constexpr int NEWTON_STEPS = 40;     // of one search at most
 inline constexpr double NEAR_LOSS = 0.05;   // how near the loss must come to what is allowed, relative to its room
 inline constexpr double NEAR_POINT = 1e-3;  // and a squared decrement to 0, relative to that room
+inline constexpr double CLOSE = 0.25;       // a squared decrement that tells how far the least loss may be
 inline constexpr double REFIT = 1.02;       // how much more must have been learned before the least loss is looked for
 
 template <int D>
@@ -59,9 +60,10 @@ class DualSearch {
       const double left = descend(nothing, 0.0, 1e-6);
       set_.fitted = point;
       set_.fitted_at = learned;
-      // What Newton's method has yet to gain is half the squared decrement, up to a little.
+      // What Newton's method has yet to gain is half the squared decrement, up to a little, and where that is small;
+      // elsewhere it says nothing.
       const double loss = set_.loss(point);
-      if (!(loss - larger(0.0, left) <= set_.allowed() * (1.0 + 1e-9) + 1e-6)) return false;
+      if (left < CLOSE && !(loss - larger(0.0, left) <= set_.allowed() * (1.0 + 1e-9) + 1e-6)) return false;
     }
     least_ = set_.loss(set_.fitted);
     return true;
