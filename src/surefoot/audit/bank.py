@@ -73,7 +73,7 @@ class RebuiltBank:
 
     @property
     def rounding(self) -> float:
-        """By how much what was held may differ from this: nothing that a prover writes down makes it larger."""
+        """By how much what was held may differ from this, by the sums made here: no figure of a prover enters it."""
         return 1e-12 * (1.0 + abs(self.held) + self.owed) + self.drift
 
     def fits(self, claimed: float, own: float) -> bool:
