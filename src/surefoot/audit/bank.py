@@ -16,7 +16,6 @@ from surefoot.audit.declarations import RATES, DeclaredMetric, GuardDeclarations
 MEMORY, HISTORY, CHANGE, STEPS = 300.0, 1e4, 3.0, 4
 LEAST_FACTOR, RAREST = 0.05, 1e-6  # of 1 + s (y - m), and of the chances that means are believed to be
 OF_TERM, OF_SUM = 1e-14, 2.3e-16  # given away of every logarithm that is added, and of the sum
-WRITTEN = 1e-9  # what is written down may differ so much from what it was computed of, relative to that
 DRIFT = 2.0**-50  # by how much two may differ who give away what rounding loses of a sum, as parts of that sum
 BELOW_ONE = 1.0 - 2.0**-50
 UNLUCKY, STEADY = 7.0, 0.01
@@ -75,10 +74,6 @@ class RebuiltBank:
     def rounding(self) -> float:
         """By how much what was held may differ from this, by the sums made here: no figure of a prover enters it."""
         return 1e-12 * (1.0 + abs(self.held) + self.owed) + self.drift
-
-    def fits(self, claimed: float, own: float) -> bool:
-        """Whether what is written of the bank is what was added up."""
-        return abs(claimed - own) <= WRITTEN * (1.0 + abs(own)) + self.rounding
 
     def held_at(self, rounded: float) -> float:
         """The same, or the least and the most that it may have been, as far as rounding goes, at -1 and 1."""

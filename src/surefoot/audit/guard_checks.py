@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.audit.bank import WRITTEN, BookedRound, RebuiltBank, ramp_share
+from surefoot.audit.bank import BookedRound, RebuiltBank, ramp_share
 from surefoot.audit.checks import Checks, OpenRound, Values
 from surefoot.audit.coins import LEVEL, CoinFairness, CommittedCoins, seeded_coin
 from surefoot.audit.declarations import RATES, GuardDeclarations, read_guard
@@ -13,6 +13,8 @@ from surefoot.audit.findings import AuditCounts, Findings
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.journal.events import Event
 from surefoot.rounds import Record, events
+
+WRITTEN = 1e-9  # what is written down may differ so much from what it was computed of, relative to that
 
 
 @dataclass(slots=True, kw_only=True)
@@ -220,7 +222,7 @@ class GuardChecks(Checks[OpenPair]):
             text = f"a share of {most!r} is allowed, but it says {certificate.allowed!r}, by {certificate.binds!r}"
             problems.add("certificate", text)
         for own, bank in zip(self._banks, certificate.banks, strict=True):
-            wrong = [name for name, claimed, is_ in _compared(own, bank, share) if not own.fits(claimed, is_)]
+            wrong = [name for name, *figures in _compared(own, bank, share) if not _fits(*figures)]
             if wrong or len(bank.log_wealth) != len(RATES):
                 text = f"{', '.join(dict.fromkeys(wrong))} of {bank.metric!r} must be what the events add up to"
                 problems.add("certificate", text)
@@ -251,12 +253,17 @@ def unfair(coins: CoinFairness) -> str:
     )
 
 
-def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterator[tuple[str, float, float]]:
-    """What is written of a bank, beside what the audit has added up."""
-    yield "bound", bank.bound, own.bound
-    yield "owed", bank.owed, own.owed
-    yield "carried", bank.carried, own.held
-    yield "cost", bank.cost, own.cost(share)
-    yield "coins", bank.coins, own.coin_luck
+def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterator[tuple[str, float, float, float]]:
+    """What is written of a bank, beside what the audit has added up, and what rounding may have lost of that."""
+    yield "bound", bank.bound, own.bound, 0.0
+    yield "owed", bank.owed, own.owed, own.rounding
+    yield "carried", bank.carried, own.held, own.rounding
+    yield "cost", bank.cost, own.cost(share), 0.0
+    yield "coins", bank.coins, own.coin_luck, 0.0
     # A list of another length is found by its caller.
-    yield from (("log_wealth", claimed, is_) for claimed, is_ in zip(bank.log_wealth, own.log_wealth, strict=False))
+    pairs = zip(bank.log_wealth, own.log_wealth, strict=False)
+    yield from (("log_wealth", claimed, is_, 0.0) for claimed, is_ in pairs)
+
+
+def _fits(claimed: float, own: float, rounding: float) -> bool:
+    return abs(claimed - own) <= WRITTEN * (1.0 + abs(own)) + rounding

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from surefoot.audit.auditor import NEXT_MODES, Auditor
-from surefoot.audit.bank import WRITTEN, BookedRound, RebuiltBank
+from surefoot.audit.bank import BookedRound, RebuiltBank
 from surefoot.audit.chain import HashChain, HeadSearch
 from surefoot.audit.checks import Checks, OpenRound, Turns, Values
 from surefoot.audit.coins import BLOCK, CoinFairness
@@ -25,7 +25,7 @@ from surefoot.audit.confidence_sets import EPS
 from surefoot.audit.constraints import CUMULATIVE, RESERVE
 from surefoot.audit.declarations import GUARDS, Declarations, GuardDeclarations, faults, read_guard, read_linear
 from surefoot.audit.findings import AuditCounts, Findings
-from surefoot.audit.guard_checks import GuardChecks, OpenPair, predicted, unfair
+from surefoot.audit.guard_checks import WRITTEN, GuardChecks, OpenPair, predicted, unfair
 from surefoot.audit.ledger import AuditLedger
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.recorded_proof import LinearFact, ProofChecker, Tolerances
