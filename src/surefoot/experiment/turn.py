@@ -52,8 +52,7 @@ class Turn:
 
     def charge_overdue(self) -> None:
         """Count at its worst what was not confirmed in time."""
-        if not (due := self.state.unconfirmed.due(self.now)):
-            return
+        due = self.state.unconfirmed.due(self.now)
         for at in range(0, len(due), MOST_AT_ONCE):
             record = events.Overdue(decisions=due[at : at + MOST_AT_ONCE])
             self.write(events.OVERDUE, record)

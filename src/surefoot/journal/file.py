@@ -195,9 +195,9 @@ class FileJournal(MemoryJournal):
         self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
     ) -> "Future[T]":
         """With `sync`, run `work` in the writing thread; else in one of the executor's."""
+        self._log.refuse_fork()
         if self._group is None:
             return super().submit(name, work, executor=executor)
-        self._log.refuse_fork()
         return self._group.submit(name, work, keys)
 
     def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
