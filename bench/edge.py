@@ -1,6 +1,5 @@
 """A decision at the edge: in memory and into its file journal, against the service over HTTP, in one run."""
 
-import os
 import statistics
 import tempfile
 import time
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from tests.service.servers import Apart
-from tests.sharing.edges import ROWS, Shop, new_keys, options_of, warmed
+from tests.sharing.edges import ROWS, Shop, environment_of, new_keys, warmed
 
 MOST_MICROSECONDS = 40.0
 ROUNDS, TURNS = 3000, 5
@@ -51,10 +50,9 @@ def main() -> bool:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         new_keys(folder)
-        options = {**options_of(folder), "lease_seconds": 0.2}
-        environment = {f"SUREFOOT_{name.upper()}": str(value) for name, value in options.items()}
+        environment = environment_of(folder, lease_seconds=0.2)
         # In one process the edge would wait for the server's threads.
-        with Apart(folder, environment=os.environ | environment, database=folder / "own.db") as server:
+        with Apart(folder, environment=environment, database=folder / "own.db") as server:
             for kind in ("rows", "pair"):
                 here, rewards, there = measured(Shop(server.address, folder, folder, name=f"shop-{kind}", kind=kind))
                 median, service = statistics.median(here), statistics.median(there)

@@ -37,7 +37,7 @@ from tests.integrations.proxies import (
 from tests.integrations.test_litellm import block
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.service.servers import Apart
-from tests.sharing.edges import Shop, new_keys, options_of
+from tests.sharing.edges import Shop, environment_of, new_keys
 
 DECISION = "x-surefoot-decision-id"
 OWN = "surefoot.integrations.litellm.guard"
@@ -190,8 +190,7 @@ def test_a_proxy_starts_while_its_hub_is_away_and_joins_once_it_is_there(
         response = chat.ask()
         assert (answer_of(response), DECISION in response.headers) == ("big", False)
         assert "surefoot's journal is away, and openai/big answers until it is back" in chat.log
-        options = {f"SUREFOOT_{name.upper()}": str(value) for name, value in options_of(tmp_path).items()}
-        server = Apart(tmp_path, environment={**os.environ, **options}, database=tmp_path / "own.db")
+        server = Apart(tmp_path, environment=environment_of(tmp_path), database=tmp_path / "own.db")
         server.port = server.options["port"] = port
         server.address = f"http://127.0.0.1:{port}"
         with server:

@@ -1,5 +1,6 @@
 """A server that leases to edges, and edges: experiments on file journals, in worlds whose truth is known."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,12 @@ def options_of(folder: Path) -> dict[str, Any]:
         "database": str(folder / "own.db"), "hub": str(folder / "hub.db"), "shard": "server", "window_seconds": 0.05,
         "signing_key": str(folder / "head.key"), "lease_seconds": 0.05,
     }  # fmt: skip
+
+
+def environment_of(folder: Path, **extra: Any) -> dict[str, str]:
+    """The same for a server in a process of its own."""
+    options = {**options_of(folder), **extra}
+    return os.environ | {f"SUREFOOT_{name.upper()}": str(value) for name, value in options.items()}
 
 
 def settings_of(folder: Path, **extra: Any) -> Settings:

@@ -1,6 +1,5 @@
 """The server is killed while an app decides at the edge, comes back, and finds everything in order."""
 
-import os
 import threading
 import time
 from pathlib import Path
@@ -10,15 +9,14 @@ import pytest
 from surefoot.audit import audit_shards
 from surefoot.journal import open_journal
 from tests.service.servers import Apart
-from tests.sharing.edges import Shop, new_keys, options_of, play, reward_of, visit
+from tests.sharing.edges import Shop, environment_of, new_keys, play, reward_of, visit
 from tests.sharing.experiments import findings
 
 
 @pytest.mark.parametrize("kind", ["rows", "pair"])
 def test_an_edge_goes_on_deciding_while_the_server_is_dead(tmp_path: Path, kind: str) -> None:
     new_keys(tmp_path)
-    told = {f"SUREFOOT_{name.upper()}": str(value) for name, value in options_of(tmp_path).items()}
-    with Apart(tmp_path, environment={**os.environ, **told}, database=tmp_path / "own.db") as server:
+    with Apart(tmp_path, environment=environment_of(tmp_path), database=tmp_path / "own.db") as server:
         shop = Shop(server.address, tmp_path, tmp_path, kind=kind)
         shop.create()
         with shop.edge(in_background=True, every=50, seconds=0.2) as edge:
